@@ -1,0 +1,219 @@
+//! Clusters: data planes with capacity.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::invalid::Check;
+use crate::text_enum::text_enum;
+use crate::{ClusterId, Invalid, OrganizationId, Quantity, Resources, Time, name};
+
+/// Where a cluster is on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Asked for.
+    Accepted,
+    /// Its provider makes it.
+    Provisioning,
+    /// It exists.
+    Provisioned,
+    /// It has what hosting needs; its agent has not spoken yet.
+    WaitingForAgent,
+    /// It can host.
+    Ready,
+    /// It can't be made; the reason says why.
+    Failed,
+    /// It shall go.
+    Deprovisioning,
+    /// Its provider is done; what we made around it goes.
+    Cleanup,
+}
+
+text_enum!(Status {
+    Accepted => "accepted",
+    Provisioning => "provisioning",
+    Provisioned => "provisioned",
+    WaitingForAgent => "waiting_for_agent",
+    Ready => "ready",
+    Failed => "failed",
+    Deprovisioning => "deprovisioning",
+    Cleanup => "cleanup",
+});
+
+impl Status {
+    /// May a cluster go from here to `next`?
+    pub fn may_become(self, next: Status) -> bool {
+        use Status::{
+            Accepted, Cleanup, Deprovisioning, Failed, Provisioned, Provisioning, Ready,
+            WaitingForAgent,
+        };
+        match self {
+            Accepted => matches!(next, Provisioning | Failed | Deprovisioning),
+            Provisioning => matches!(next, Provisioned | Failed | Deprovisioning),
+            Provisioned => matches!(next, WaitingForAgent | Failed | Deprovisioning),
+            WaitingForAgent => matches!(next, Ready | Failed | Deprovisioning),
+            Ready => matches!(next, WaitingForAgent | Failed | Deprovisioning),
+            Failed => matches!(next, Accepted | Deprovisioning),
+            Deprovisioning => next == Cleanup,
+            Cleanup => false,
+        }
+    }
+
+    /// Is it on its way out?
+    pub fn is_leaving(self) -> bool {
+        matches!(self, Status::Deprovisioning | Status::Cleanup)
+    }
+}
+
+/// Who makes a cluster and serves it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Provider {
+    /// The machine that the server runs on, through the agent inside the server.
+    Local,
+}
+
+text_enum!(Provider { Local => "local" });
+
+/// How much a cluster has of one resource type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Capacity {
+    /// All of it.
+    pub total: Quantity,
+    /// What is taken, by deployments or by hand.
+    pub used: Quantity,
+    /// The part of `used` that was taken by hand.
+    #[serde(skip)]
+    pub manual: Quantity,
+}
+
+impl Capacity {
+    /// What can still be taken.
+    pub fn free(&self) -> Quantity {
+        self.total.minus(self.used)
+    }
+}
+
+/// A cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Cluster {
+    /// Its id.
+    pub id: ClusterId,
+    /// Who owns it; nobody when it is shared by all.
+    pub organization_id: Option<OrganizationId>,
+    /// Its name.
+    pub name: String,
+    /// Who serves it.
+    pub provider: Provider,
+    /// Where it stands.
+    pub cloud_provider: String,
+    /// Where there.
+    pub region: String,
+    /// What users wrote on it.
+    pub labels: BTreeMap<String, String>,
+    /// Where it is on its way.
+    pub status: Status,
+    /// Why it is there, as a sentence.
+    pub status_reason: String,
+    /// How much it has of each resource type.
+    pub capacity: BTreeMap<String, Capacity>,
+    /// How many deployments are on it or pinned to it.
+    pub deployments: i64,
+    /// Counts the changes of what users set.
+    pub generation: i64,
+    /// Who made it.
+    pub created_by: String,
+    /// When it was made.
+    pub created_at: Time,
+    /// When it last changed.
+    pub updated_at: Time,
+}
+
+impl Cluster {
+    /// What is free, as a vector.
+    pub fn free(&self) -> Resources {
+        self.capacity.iter().map(|(kind, c)| (kind.clone(), c.free())).collect()
+    }
+
+    /// All there is, as a vector.
+    pub fn total(&self) -> Resources {
+        self.capacity.iter().map(|(kind, c)| (kind.clone(), c.total)).collect()
+    }
+}
+
+/// A cluster as someone asks for it, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewCluster {
+    /// Its name.
+    pub name: String,
+    /// Who serves it.
+    pub provider: Provider,
+    /// Where it stands.
+    pub cloud_provider: String,
+    /// Where there.
+    pub region: String,
+    /// What users wrote on it.
+    pub labels: BTreeMap<String, String>,
+    /// How much it has.
+    pub capacity: Resources,
+}
+
+impl NewCluster {
+    /// Checks what was asked for. `fields` names the request's own words for name and capacity.
+    pub fn check(self, fields: [&str; 2]) -> Result<Self, Invalid> {
+        let mut check = Check::default();
+        let name = check.field(name::line(fields[0], &self.name, 100));
+        check.field(total(fields[1], &self.capacity));
+        check.field(name::labels("labels", &self.labels));
+        let cloud_provider = check.field(name::line("cloud_provider", &self.cloud_provider, 63));
+        let region = check.field(name::line("region", &self.region, 63));
+        check.done()?;
+        let (Some(name), Some(cloud_provider), Some(region)) = (name, cloud_provider, region)
+        else {
+            unreachable!("a field that failed made `done` fail")
+        };
+        Ok(Self { name, cloud_provider, region, ..self })
+    }
+}
+
+/// Checks what a cluster shall have.
+pub fn total(field: &str, capacity: &Resources) -> Result<(), Invalid> {
+    if capacity.is_empty() {
+        return Err(Invalid::new(
+            field,
+            "name at least one resource type, for example {\"cpu\": 4}",
+        ));
+    }
+    capacity.check(field)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_of_a_cluster() {
+        use Status::*;
+        for path in [
+            &[Accepted, Provisioning, Provisioned, WaitingForAgent, Ready, Deprovisioning, Cleanup]
+                [..],
+            &[Ready, WaitingForAgent, Ready],
+            &[Accepted, Failed, Accepted],
+        ] {
+            assert!(path.windows(2).all(|step| step[0].may_become(step[1])), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_comes_back_from_the_way_out() {
+        for &status in Status::ALL {
+            for &next in Status::ALL {
+                if status.is_leaving() && !next.is_leaving() {
+                    assert!(!status.may_become(next), "{status} to {next}");
+                }
+            }
+            assert!(!status.may_become(status), "{status} to itself");
+        }
+    }
+}

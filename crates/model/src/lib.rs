@@ -1,0 +1,28 @@
+//! What Paddock is about, as plain data and pure functions.
+//!
+//! Nothing here knows a clock, randomness, a file, a socket or SQL: what is needed of those comes
+//! in as an argument. That is what lets every rule in this crate be tested by properties.
+
+pub mod agent;
+pub mod backoff;
+pub mod cluster;
+pub mod deployment;
+pub mod event;
+pub mod id;
+pub mod invalid;
+pub mod invite;
+pub mod name;
+pub mod organization;
+pub mod placement;
+pub mod quantity;
+pub mod resources;
+mod text_enum;
+pub mod time;
+pub mod user;
+pub mod work;
+
+pub use id::{ClusterId, DeploymentId, InviteId, OrganizationId, UserId, Xid};
+pub use invalid::Invalid;
+pub use quantity::Quantity;
+pub use resources::Resources;
+pub use time::Time;

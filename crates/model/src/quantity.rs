@@ -1,0 +1,265 @@
+//! Amounts of a resource: decimal, exact, in thousandths inside.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// An amount in thousandths: `1500` is 1.5.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Quantity(i64);
+
+/// Why a text is not an amount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotAQuantity {
+    /// No digits, or something else between them.
+    #[error("not an amount; write a number like 2 or 0.5, or a quantity like 500m or 4Gi")]
+    Malformed,
+    /// Below zero.
+    #[error("an amount can't be negative")]
+    Negative,
+    /// More than three decimals.
+    #[error("too precise; amounts have at most three decimals (0.001)")]
+    TooPrecise,
+    /// More than fits.
+    #[error("too large; the largest amount is {}", Quantity::MAX)]
+    TooLarge,
+}
+
+/// Up to here thousandths can be shown as a JSON number without rounding.
+const EXACT_FRACTION: i64 = 1 << 53;
+
+impl Quantity {
+    /// Nothing.
+    pub const ZERO: Quantity = Quantity(0);
+    /// The largest amount that is accepted. Far enough from the type's end that sums can't overflow.
+    pub const MAX: Quantity = Quantity(4_000_000_000_000_000_000);
+
+    /// An amount from thousandths. For what the program computes; users' numbers are parsed.
+    pub const fn from_milli(milli: i64) -> Self {
+        Self(milli)
+    }
+
+    /// A whole amount.
+    pub const fn whole(units: i64) -> Self {
+        Self(units * 1000)
+    }
+
+    /// The amount in thousandths.
+    pub const fn milli(self) -> i64 {
+        self.0
+    }
+
+    /// Is it nothing?
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
+    /// `self - other`, or nothing when that would be below zero.
+    pub fn minus(self, other: Quantity) -> Quantity {
+        Quantity(self.0.saturating_sub(other.0).max(0))
+    }
+
+    /// `self + other`.
+    pub fn plus(self, other: Quantity) -> Quantity {
+        Quantity(self.0.saturating_add(other.0))
+    }
+
+    /// `self` as often as `n`, if it is at most [`Quantity::MAX`].
+    pub fn times(self, n: u32) -> Option<Quantity> {
+        self.0.checked_mul(i64::from(n)).filter(|&m| m <= Self::MAX.0).map(Quantity)
+    }
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, rest) = (self.0 / 1000, self.0 % 1000);
+        if rest == 0 {
+            return write!(f, "{whole}");
+        }
+        write!(f, "{whole}.{}", format!("{rest:03}").trim_end_matches('0'))
+    }
+}
+
+/// What a suffix multiplies by, as thousandths of a unit.
+fn suffix(text: &str) -> Option<i128> {
+    Some(match text {
+        "" => 1000,
+        "m" => 1,
+        "k" => 1_000_000,
+        "M" => 1_000_000_000,
+        "G" => 1_000_000_000_000,
+        "T" => 1_000_000_000_000_000,
+        "P" => 1_000_000_000_000_000_000,
+        "Ki" => 1000 << 10,
+        "Mi" => 1000 << 20,
+        "Gi" => 1000 << 30,
+        "Ti" => 1000 << 40,
+        "Pi" => 1000 << 50,
+        _ => return None,
+    })
+}
+
+impl FromStr for Quantity {
+    type Err = NotAQuantity;
+
+    fn from_str(text: &str) -> Result<Self, NotAQuantity> {
+        use NotAQuantity::{Malformed, Negative, TooLarge, TooPrecise};
+        let text = text.trim();
+        let (negative, text) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text.strip_prefix('+').unwrap_or(text)),
+        };
+        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let unit = suffix(text[end..].trim_start()).ok_or(Malformed)?;
+        let (whole, fraction) = text[..end].split_once('.').unwrap_or((&text[..end], ""));
+        if whole.is_empty() || (text[..end].contains('.') && fraction.is_empty()) {
+            return Err(Malformed);
+        }
+        if fraction.contains('.') {
+            return Err(Malformed);
+        }
+        let fraction = fraction.trim_end_matches('0');
+        let digits = format!("{}{fraction}", whole.trim_start_matches('0'));
+        if digits.trim_start_matches('0').len() > 24 {
+            return Err(TooLarge);
+        }
+        let number: i128 =
+            if digits.is_empty() { 0 } else { digits.parse().map_err(|_| TooLarge)? };
+        if negative && number != 0 {
+            return Err(Negative);
+        }
+        // A fraction this long can't come out even: every unit has fewer factors of ten and two.
+        let places = u32::try_from(fraction.len()).map_err(|_| TooPrecise)?;
+        let scale = 10i128.checked_pow(places).filter(|_| places <= 18).ok_or(TooPrecise)?;
+        let product = number.checked_mul(unit).ok_or(TooLarge)?;
+        if product / scale > i128::from(Self::MAX.0) {
+            return Err(TooLarge);
+        }
+        if product % scale != 0 {
+            return Err(TooPrecise);
+        }
+        let milli = i64::try_from(product / scale).map_err(|_| TooLarge)?;
+        if milli % 1000 != 0 && milli >= EXACT_FRACTION {
+            return Err(TooPrecise);
+        }
+        Ok(Self(milli))
+    }
+}
+
+impl Serialize for Quantity {
+    /// As a JSON number. Whole amounts are integers; parsing keeps fractions small enough to be exact.
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        if self.0 % 1000 == 0 {
+            return s.serialize_i64(self.0 / 1000);
+        }
+        #[expect(clippy::cast_precision_loss, reason = "fractions are below 2^53")]
+        s.serialize_f64(self.0 as f64 / 1000.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Quantity {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        d.deserialize_any(Amount)
+    }
+}
+
+struct Amount;
+
+impl Visitor<'_> for Amount {
+    type Value = Quantity;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an amount: a number like 2 or 0.5, or text like \"500m\" or \"4Gi\"")
+    }
+
+    fn visit_i64<E: de::Error>(self, n: i64) -> Result<Quantity, E> {
+        self.visit_str(&n.to_string())
+    }
+
+    fn visit_u64<E: de::Error>(self, n: u64) -> Result<Quantity, E> {
+        self.visit_str(&n.to_string())
+    }
+
+    fn visit_f64<E: de::Error>(self, n: f64) -> Result<Quantity, E> {
+        // Display gives the shortest decimal that means this number, and never an exponent.
+        self.visit_str(&n.to_string())
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Quantity, E> {
+        text.parse().map_err(E::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn texts_that_are_amounts() {
+        for (text, milli) in [
+            ("1", 1000),
+            (" 1", 1000),
+            ("0.5 ", 500),
+            ("500m", 500),
+            ("1.5k", 1_500_000),
+            ("0", 0),
+            ("-0", 0),
+            ("007", 7000),
+            ("4Gi", 4000 << 30),
+            ("0.5Ki", 512_000),
+            ("2 Mi", 2000 << 20),
+            ("1.500", 1500),
+            ("4000000000000000", 4_000_000_000_000_000_000),
+        ] {
+            assert_eq!(text.parse(), Ok(Quantity(milli)), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn texts_that_are_not() {
+        use NotAQuantity::{Malformed, Negative, TooLarge, TooPrecise};
+        for (text, why) in [
+            ("", Malformed),
+            (" ", Malformed),
+            ("x", Malformed),
+            ("1.", Malformed),
+            (".5", Malformed),
+            ("1.2.3", Malformed),
+            ("NaN", Malformed),
+            ("inf", Malformed),
+            ("1e3", Malformed),
+            ("1 2", Malformed),
+            ("4gi", Malformed),
+            ("٣", Malformed),
+            ("-1", Negative),
+            ("0.0001", TooPrecise),
+            ("0.5m", TooPrecise),
+            ("0.00000000000000000000000000000001", TooPrecise),
+            ("9007199254740.993", TooPrecise),
+            ("4000000000000001", TooLarge),
+            ("99999999999999999999999999999999999999999999", TooLarge),
+            ("9Pi", TooLarge),
+        ] {
+            assert_eq!(text.parse::<Quantity>(), Err(why), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn shown_and_read_again(milli in 0i64..EXACT_FRACTION) {
+            let quantity = Quantity(milli);
+            prop_assert_eq!(quantity.to_string().parse(), Ok(quantity));
+            let json = serde_json::to_string(&quantity).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Quantity>(&json).unwrap(), quantity);
+        }
+
+        #[test]
+        fn no_text_panics(text: String) {
+            let _ = text.parse::<Quantity>();
+        }
+    }
+}
