@@ -27,8 +27,8 @@ pub enum NotAQuantity {
     TooLarge,
 }
 
-/// Up to here thousandths can be shown as a JSON number without rounding.
-const EXACT_FRACTION: i64 = 1 << 53;
+/// Up to here thousandths survive as a JSON number: any 15 digits do.
+const EXACT_FRACTION: i64 = 1_000_000_000_000_000;
 
 impl Quantity {
     /// Nothing.
@@ -154,7 +154,7 @@ impl Serialize for Quantity {
         if self.0 % 1000 == 0 {
             return s.serialize_i64(self.0 / 1000);
         }
-        #[expect(clippy::cast_precision_loss, reason = "fractions are below 2^53")]
+        #[expect(clippy::cast_precision_loss, reason = "fractions have at most 15 digits")]
         s.serialize_f64(self.0 as f64 / 1000.0)
     }
 }
@@ -239,7 +239,7 @@ mod tests {
             ("0.0001", TooPrecise),
             ("0.5m", TooPrecise),
             ("0.00000000000000000000000000000001", TooPrecise),
-            ("9007199254740.993", TooPrecise),
+            ("1000000000000.001", TooPrecise),
             ("4000000000000001", TooLarge),
             ("99999999999999999999999999999999999999999999", TooLarge),
             ("9Pi", TooLarge),
