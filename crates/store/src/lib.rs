@@ -1,1 +1,35 @@
-//! x
+//! Rows, events and the work queue, in SQLite or PostgreSQL.
+//!
+//! One file of statements per subject; one set of SQL for both engines. Concurrency control is in
+//! the `WHERE` of a statement, never in an isolation level. Every change of a subject appends its
+//! event and wakes its worker in the same transaction. The database is asked neither for the time
+//! nor for randomness.
+//!
+//! Nothing here knows HTTP or a foreign system.
+
+pub mod capacity;
+pub mod clock;
+pub mod cluster;
+pub mod db;
+pub mod deployment;
+pub mod entropy;
+mod error;
+pub mod event;
+pub mod idempotency;
+pub mod invite;
+pub mod lease;
+mod migration;
+pub mod organization;
+mod page;
+mod scope;
+pub mod task;
+pub mod token;
+pub mod user;
+pub mod work;
+
+pub use clock::{Clock, SystemClock};
+pub use db::{Db, Durability, Read, Tx};
+pub use entropy::{Entropy, OsEntropy};
+pub use error::{Error, Result};
+pub use page::Page;
+pub use scope::Scope;

@@ -1,0 +1,173 @@
+-- Organizations, users, invites, clusters, deployments; the event log and the work queue.
+-- Times are microseconds, amounts thousandths, documents JSON text.
+
+CREATE TABLE organization (
+    id          TEXT PRIMARY KEY,
+    name        TEXT NOT NULL,
+    name_key    TEXT NOT NULL UNIQUE,
+    deployments BIGINT NOT NULL DEFAULT 0 CHECK (deployments >= 0),
+    generation  BIGINT NOT NULL DEFAULT 1,
+    created_at  BIGINT NOT NULL
+);
+
+CREATE TABLE "user" (
+    id              TEXT PRIMARY KEY,
+    organization_id TEXT NOT NULL REFERENCES organization (id),
+    username        TEXT NOT NULL,
+    -- Empties when the user goes, so that the name is free again.
+    username_key    TEXT UNIQUE,
+    display_name    TEXT NOT NULL,
+    password_hash   TEXT NOT NULL,
+    role            TEXT NOT NULL,
+    access          TEXT NOT NULL,
+    generation      BIGINT NOT NULL DEFAULT 1,
+    created_at      BIGINT NOT NULL,
+    deleted_at      BIGINT
+);
+CREATE INDEX user_organization ON "user" (organization_id, id);
+
+CREATE TABLE token (
+    hash       TEXT PRIMARY KEY,
+    user_id    TEXT NOT NULL REFERENCES "user" (id),
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL
+);
+CREATE INDEX token_user ON token (user_id);
+CREATE INDEX token_expiry ON token (expires_at);
+
+CREATE TABLE invite (
+    id              TEXT PRIMARY KEY,
+    organization_id TEXT NOT NULL REFERENCES organization (id),
+    code_hash       TEXT NOT NULL UNIQUE,
+    created_by      TEXT NOT NULL REFERENCES "user" (id),
+    created_at      BIGINT NOT NULL,
+    expires_at      BIGINT NOT NULL,
+    used_by         TEXT REFERENCES "user" (id),
+    used_at         BIGINT,
+    times_used      BIGINT NOT NULL DEFAULT 0
+);
+CREATE INDEX invite_organization ON invite (organization_id, id);
+
+CREATE TABLE invite_use (
+    invite_id TEXT NOT NULL REFERENCES invite (id),
+    user_id   TEXT NOT NULL REFERENCES "user" (id),
+    used_at   BIGINT NOT NULL,
+    PRIMARY KEY (invite_id, user_id)
+);
+
+CREATE TABLE cluster (
+    id              TEXT PRIMARY KEY,
+    -- None: shared by all.
+    organization_id TEXT REFERENCES organization (id),
+    name            TEXT NOT NULL,
+    provider        TEXT NOT NULL,
+    cloud_provider  TEXT NOT NULL,
+    region          TEXT NOT NULL,
+    labels          TEXT NOT NULL,
+    status          TEXT NOT NULL,
+    status_reason   TEXT NOT NULL,
+    -- How many deployments are placed on it or pinned to it: what deletion and limits look at.
+    deployments     BIGINT NOT NULL DEFAULT 0 CHECK (deployments >= 0),
+    generation      BIGINT NOT NULL DEFAULT 1,
+    created_by      TEXT NOT NULL,
+    created_at      BIGINT NOT NULL,
+    updated_at      BIGINT NOT NULL,
+    deleted_at      BIGINT
+);
+CREATE INDEX cluster_organization ON cluster (organization_id, id) WHERE deleted_at IS NULL;
+
+CREATE TABLE capacity (
+    cluster_id TEXT NOT NULL REFERENCES cluster (id),
+    kind       TEXT NOT NULL,
+    total      BIGINT NOT NULL,
+    used       BIGINT NOT NULL DEFAULT 0,
+    -- The part of `used` that was taken by hand; the rest is held by deployments.
+    manual     BIGINT NOT NULL DEFAULT 0,
+    PRIMARY KEY (cluster_id, kind),
+    CHECK (used <= total),
+    CHECK (0 <= manual),
+    CHECK (manual <= used)
+);
+
+CREATE TABLE deployment (
+    id              TEXT PRIMARY KEY,
+    organization_id TEXT NOT NULL REFERENCES organization (id),
+    pinned_to       TEXT REFERENCES cluster (id),
+    -- Set exactly while it holds that cluster's capacity.
+    placed_on       TEXT REFERENCES cluster (id),
+    name            TEXT NOT NULL,
+    image           TEXT,
+    spec            TEXT NOT NULL,
+    priority        BIGINT NOT NULL,
+    labels          TEXT NOT NULL,
+    status          TEXT NOT NULL,
+    status_reason   TEXT NOT NULL,
+    node            TEXT,
+    endpoints       TEXT NOT NULL,
+    generation      BIGINT NOT NULL DEFAULT 1,
+    -- What the agent shall do, and the last of it that the agent has answered.
+    desired         BIGINT NOT NULL DEFAULT 0,
+    answered        BIGINT NOT NULL DEFAULT 0,
+    created_by      TEXT NOT NULL,
+    created_at      BIGINT NOT NULL,
+    updated_at      BIGINT NOT NULL,
+    started_at      BIGINT,
+    deleted_at      BIGINT
+);
+CREATE INDEX deployment_organization ON deployment (organization_id, id) WHERE deleted_at IS NULL;
+CREATE INDEX deployment_placed ON deployment (placed_on) WHERE placed_on IS NOT NULL;
+CREATE INDEX deployment_pinned ON deployment (pinned_to, id) WHERE deleted_at IS NULL;
+CREATE INDEX deployment_unanswered ON deployment (id) WHERE answered < desired;
+CREATE INDEX deployment_queue ON deployment (pinned_to, priority DESC, created_at)
+    WHERE placed_on IS NULL AND status IN ('queued', 'preempted');
+
+CREATE TABLE event (
+    id              {{identity}},
+    -- The place in the log that readers see; see the documentation of `store::event`.
+    seq             {{event_seq}},
+    at              BIGINT NOT NULL,
+    organization_id TEXT,
+    actor           TEXT NOT NULL,
+    kind            TEXT NOT NULL,
+    subject         TEXT NOT NULL,
+    change          TEXT NOT NULL,
+    data            TEXT NOT NULL
+);
+CREATE UNIQUE INDEX event_seq ON event (seq);
+CREATE INDEX event_unnumbered ON event (id) WHERE seq IS NULL;
+CREATE INDEX event_organization ON event (organization_id, seq);
+CREATE INDEX event_subject ON event (subject, seq);
+
+CREATE TABLE work (
+    kind        TEXT NOT NULL,
+    key         TEXT NOT NULL,
+    lane        BIGINT NOT NULL,
+    due_at      BIGINT NOT NULL,
+    -- Grows with every wake-up, so that one that comes during a run is not lost.
+    revision    BIGINT NOT NULL DEFAULT 1,
+    attempts    BIGINT NOT NULL DEFAULT 0,
+    error       TEXT,
+    leased_until BIGINT NOT NULL DEFAULT 0,
+    -- Grows with every lease: who comes back with an old one is too late.
+    fence       BIGINT NOT NULL DEFAULT 0,
+    PRIMARY KEY (kind, key)
+);
+CREATE INDEX work_due ON work (lane, due_at);
+
+CREATE TABLE lease (
+    name   TEXT PRIMARY KEY,
+    holder TEXT NOT NULL,
+    until  BIGINT NOT NULL,
+    fence  BIGINT NOT NULL
+);
+
+CREATE TABLE idempotency (
+    owner      TEXT NOT NULL,
+    key        TEXT NOT NULL,
+    request    TEXT NOT NULL,
+    status     BIGINT NOT NULL,
+    body       TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (owner, key)
+);
+CREATE INDEX idempotency_age ON idempotency (created_at);

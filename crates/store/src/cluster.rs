@@ -1,0 +1,367 @@
+//! Clusters. An organization sees its own and the shared ones; it changes only its own.
+
+use std::collections::BTreeMap;
+
+use model::cluster::{Capacity, Cluster, NewCluster, Status};
+use model::event::Kind;
+use model::work::{Key, Lane};
+use model::{ClusterId, OrganizationId, Resources, Time};
+
+use crate::db::{Json, Row, Select, params, sql};
+use crate::{Error, Page, Read, Result, Scope, Tx, capacity, event, work};
+
+/// The worker that brings clusters to `ready`.
+pub const WORKER: &str = "cluster";
+/// The worker that decides what runs on a cluster.
+pub const PLACEMENT: &str = "placement";
+
+macro_rules! columns {
+    () => {
+        "c.id, c.organization_id, c.name, c.provider, c.cloud_provider, c.region, c.labels, c.status, \
+         c.status_reason, c.deployments, c.generation, c.created_by, c.created_at, c.updated_at, \
+         p.kind, p.total, p.used, p.manual"
+    };
+}
+
+/// Which clusters are wanted.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// In that status.
+    pub status: Option<Status>,
+    /// Only the organization's own: neither shared ones nor those on their way out.
+    pub only_own: bool,
+}
+
+/// Makes a cluster. It is not ready yet: its worker takes it from here.
+pub async fn create(
+    tx: &mut Tx,
+    organization: Option<OrganizationId>,
+    new: &NewCluster,
+) -> Result<Cluster> {
+    let (id, now, by) = (tx.id::<ClusterId>(), tx.now(), tx.actor().to_string());
+    tx.run(
+        sql!(
+            "INSERT INTO cluster (id, organization_id, name, provider, cloud_provider, region, labels, ",
+            "status, status_reason, created_by, created_at, updated_at) ",
+            "VALUES ($1, $2, $3, $4, $5, $6, $7, 'accepted', $8, $9, $10, $10)"
+        ),
+        params![
+            id,
+            organization,
+            new.name,
+            new.provider,
+            new.cloud_provider,
+            new.region,
+            new.labels,
+            "Asked for; its worker will take it on.",
+            by,
+            now
+        ],
+    )
+    .await?;
+    capacity::set_total(tx, id, &new.capacity).await?;
+    note(tx, id, "created").await
+}
+
+/// One cluster that may be seen.
+pub async fn get(read: &mut Read, scope: Scope, id: ClusterId) -> Result<Cluster> {
+    let own = scope.organization();
+    let select = Select::new(concat!(
+        "SELECT ",
+        columns!(),
+        " FROM cluster c LEFT JOIN capacity p ON p.cluster_id = c.id WHERE c.deleted_at IS NULL"
+    ));
+    let rows = select
+        .and("c.id = ?", Some(&id))
+        .and("(c.organization_id = ? OR c.organization_id IS NULL)", own.as_ref())
+        .text(" ORDER BY p.kind")
+        .all(read)
+        .await?;
+    let clusters = from_rows(rows)?;
+    clusters.into_iter().next().ok_or_else(|| Error::not_found("cluster", id))
+}
+
+/// One cluster that may be changed.
+pub async fn get_own(read: &mut Read, scope: Scope, id: ClusterId) -> Result<Cluster> {
+    let cluster = get(read, scope, id).await?;
+    if scope.organization().is_some() && cluster.organization_id != scope.organization() {
+        return Err(Error::Conflict(format!(
+            "the cluster {} is shared by all; only the platform administrator can change it",
+            cluster.name
+        )));
+    }
+    Ok(cluster)
+}
+
+/// The shared cluster of that name.
+pub async fn find_shared(read: &mut Read, name: &str) -> Result<Option<Cluster>> {
+    let sql = sql!(
+        "SELECT ",
+        columns!(),
+        " FROM cluster c LEFT JOIN capacity p ON p.cluster_id = c.id ",
+        "WHERE c.organization_id IS NULL AND c.name = $1 AND c.deleted_at IS NULL ORDER BY c.id, p.kind"
+    );
+    Ok(from_rows(read.all(sql, params![name]).await?)?.into_iter().next())
+}
+
+/// A part of the clusters that may be seen.
+pub async fn list(
+    read: &mut Read,
+    scope: Scope,
+    filter: &Filter,
+    page: &Page,
+) -> Result<Vec<Cluster>> {
+    let select = Select::new(concat!(
+        "SELECT ",
+        columns!(),
+        " FROM (SELECT * FROM cluster WHERE deleted_at IS NULL"
+    ));
+    let own = scope.organization();
+    let rows = restricted(select, own.as_ref(), filter)
+        .and("id > ?", page.after.as_ref())
+        .then("ORDER BY id LIMIT ?", &page.limit)
+        .then("OFFSET ?", &page.skip)
+        .text(") c LEFT JOIN capacity p ON p.cluster_id = c.id ORDER BY c.id, p.kind")
+        .all(read)
+        .await?;
+    from_rows(rows)
+}
+
+/// How many clusters that may be seen there are.
+pub async fn count(read: &mut Read, scope: Scope, filter: &Filter) -> Result<i64> {
+    let select = Select::new("SELECT COUNT(*) FROM cluster WHERE deleted_at IS NULL");
+    let own = scope.organization();
+    let rows = restricted(select, own.as_ref(), filter).all(read).await?;
+    rows.into_iter().next().map_or(Ok(0), |mut row| row.take())
+}
+
+fn restricted<'a>(
+    select: Select<'a>,
+    own: Option<&'a OrganizationId>,
+    filter: &'a Filter,
+) -> Select<'a> {
+    let visible = if filter.only_own {
+        "organization_id = ? AND status NOT IN ('deprovisioning', 'cleanup')"
+    } else {
+        "(organization_id = ? OR organization_id IS NULL)"
+    };
+    select.and(visible, own).and("status = ?", filter.status.as_ref())
+}
+
+/// Changes what users wrote on a cluster.
+pub async fn set_words(
+    tx: &mut Tx,
+    id: ClusterId,
+    name: Option<&str>,
+    labels: Option<&BTreeMap<String, String>>,
+) -> Result<Cluster> {
+    let now = tx.now();
+    tx.run(
+        sql!(
+            "UPDATE cluster SET name = COALESCE($2, name), labels = COALESCE($3, labels), ",
+            "generation = generation + 1, updated_at = $4 WHERE id = $1"
+        ),
+        params![id, name, labels, now],
+    )
+    .await?;
+    note(tx, id, "updated").await
+}
+
+/// Gives a cluster its totals. What waits may fit now.
+pub async fn set_total(tx: &mut Tx, id: ClusterId, total: &Resources) -> Result<Cluster> {
+    capacity::set_total(tx, id, total).await?;
+    let now = tx.now();
+    tx.run(
+        sql!("UPDATE cluster SET generation = generation + 1, updated_at = $2 WHERE id = $1"),
+        params![id, now],
+    )
+    .await?;
+    wake_placement(tx, id).await?;
+    note(tx, id, "updated").await
+}
+
+/// Takes capacity by hand: all of it or none.
+pub async fn take(tx: &mut Tx, id: ClusterId, request: &Resources) -> Result<Cluster> {
+    capacity::take(tx, id, request).await?;
+    note(tx, id, "capacity_taken").await
+}
+
+/// Gives back what was taken by hand: all of it or none.
+pub async fn give_back(tx: &mut Tx, id: ClusterId, request: &Resources) -> Result<Cluster> {
+    capacity::give_back(tx, id, request).await?;
+    wake_placement(tx, id).await?;
+    note(tx, id, "capacity_given_back").await
+}
+
+/// Moves a cluster on, with the reason. A step that its lifecycle does not have is a bug.
+pub async fn set_status(
+    tx: &mut Tx,
+    cluster: &Cluster,
+    to: Status,
+    reason: &str,
+) -> Result<Cluster> {
+    if !cluster.status.may_become(to) {
+        return Err(Error::Broken(format!("a cluster can't go from {} to {to}", cluster.status)));
+    }
+    let now = tx.now();
+    let moved = tx
+        .run(
+            sql!(
+                "UPDATE cluster SET status = $3, status_reason = $4, updated_at = $5 ",
+                "WHERE id = $1 AND status = $2 AND deleted_at IS NULL"
+            ),
+            params![cluster.id, cluster.status, to, reason, now],
+        )
+        .await?;
+    if moved == 0 {
+        return Err(Error::Conflict(format!(
+            "the cluster {} is no longer {}",
+            cluster.id, cluster.status
+        )));
+    }
+    note(tx, cluster.id, to.as_str()).await
+}
+
+/// Asks for a cluster's end; not while deployments exist. No deployment can come after this.
+pub async fn request_delete(tx: &mut Tx, cluster: &Cluster) -> Result<Cluster> {
+    if cluster.status.is_leaving() {
+        return Ok(cluster.clone());
+    }
+    let now = tx.now();
+    let leaving = tx
+        .run(
+            sql!(
+                "UPDATE cluster SET status = 'deprovisioning', status_reason = $2, updated_at = $3 ",
+                "WHERE id = $1 AND deployments = 0 AND deleted_at IS NULL ",
+                "AND status NOT IN ('deprovisioning', 'cleanup')"
+            ),
+            params![cluster.id, "Its deletion was asked for.", now],
+        )
+        .await?;
+    if leaving == 0 {
+        let now = get(tx, Scope::All, cluster.id).await?;
+        return Err(Error::Conflict(format!(
+            "the cluster {} still has {} deployments; delete them first",
+            now.name, now.deployments
+        )));
+    }
+    note(tx, cluster.id, Status::Deprovisioning.as_str()).await
+}
+
+/// The end: nothing of the cluster is left but its history.
+pub async fn delete(tx: &mut Tx, cluster: &Cluster) -> Result<()> {
+    let now: Time = tx.now();
+    tx.run(sql!("UPDATE cluster SET deleted_at = $2 WHERE id = $1"), params![cluster.id, now])
+        .await?;
+    let organization = cluster.organization_id;
+    event::append(tx, Kind::Cluster, cluster.id, organization, "deleted", cluster).await
+}
+
+/// Counts one more deployment, if the cluster takes any and that is not more than `limit`.
+pub(crate) async fn add_deployment(tx: &mut Tx, id: ClusterId, limit: i64) -> Result<()> {
+    let added = tx
+        .run(
+            sql!(
+                "UPDATE cluster SET deployments = deployments + 1 WHERE id = $1 AND deployments < $2 ",
+                "AND deleted_at IS NULL AND status NOT IN ('deprovisioning', 'cleanup')"
+            ),
+            params![id, limit],
+        )
+        .await?;
+    if added == 1 {
+        return Ok(());
+    }
+    if get(tx, Scope::All, id).await?.status.is_leaving() {
+        return Err(Error::Conflict(format!("the cluster {id} is being deleted")));
+    }
+    Err(Error::Limit { limit, what: "deployments per cluster" })
+}
+
+/// Counts one deployment less.
+pub(crate) async fn remove_deployment(tx: &mut Tx, id: ClusterId) -> Result<()> {
+    let sql = sql!("UPDATE cluster SET deployments = deployments - 1 WHERE id = $1");
+    tx.run(sql, params![id]).await.map(drop)
+}
+
+/// Has the cluster's queue looked at.
+pub async fn wake_placement(tx: &mut Tx, id: ClusterId) -> Result<()> {
+    work::wake(tx, Lane::Priority, &Key::new(PLACEMENT, id)).await
+}
+
+/// Has the queues of all clusters looked at that the organization's deployments may run on.
+pub(crate) async fn wake_placement_of(tx: &mut Tx, organization: OrganizationId) -> Result<()> {
+    let sql = sql!(
+        "SELECT id FROM cluster WHERE deleted_at IS NULL ",
+        "AND (organization_id = $1 OR organization_id IS NULL) ORDER BY id"
+    );
+    for mut row in tx.all(sql, params![organization]).await? {
+        let id = row.take()?;
+        wake_placement(tx, id).await?;
+    }
+    Ok(())
+}
+
+/// Wakes the workers of everything that is not at rest: the safety net.
+pub async fn resync(tx: &mut Tx) -> Result<()> {
+    let clusters =
+        sql!("SELECT id FROM cluster WHERE deleted_at IS NULL AND status <> 'ready' ORDER BY id");
+    for mut row in tx.all(clusters, params![]).await? {
+        let id: ClusterId = row.take()?;
+        work::wake(tx, Lane::Background, &Key::new(WORKER, id)).await?;
+    }
+    let queues = sql!(
+        "SELECT c.id FROM cluster c WHERE c.deleted_at IS NULL AND EXISTS (",
+        "SELECT 1 FROM deployment d WHERE d.placed_on IS NULL AND d.status IN ('queued', 'preempted') ",
+        "AND (d.pinned_to = c.id OR (d.pinned_to IS NULL ",
+        "AND (d.organization_id = c.organization_id OR c.organization_id IS NULL)))) ORDER BY c.id"
+    );
+    for mut row in tx.all(queues, params![]).await? {
+        let id: ClusterId = row.take()?;
+        work::wake(tx, Lane::Background, &Key::new(PLACEMENT, id)).await?;
+    }
+    Ok(())
+}
+
+/// Appends the cluster's state to the log and wakes its worker.
+async fn note(tx: &mut Tx, id: ClusterId, change: &str) -> Result<Cluster> {
+    let cluster = get(tx, Scope::All, id).await?;
+    event::append(tx, Kind::Cluster, id, cluster.organization_id, change, &cluster).await?;
+    work::wake(tx, Lane::Priority, &Key::new(WORKER, id)).await?;
+    Ok(cluster)
+}
+
+/// Rows of one cluster follow each other, one per resource type.
+fn from_rows(rows: Vec<Row>) -> Result<Vec<Cluster>> {
+    let mut clusters: Vec<Cluster> = Vec::new();
+    for mut row in rows {
+        let cluster = read_cluster(&mut row)?;
+        if clusters.last().is_none_or(|last| last.id != cluster.id) {
+            clusters.push(cluster);
+        }
+        if let (Some(kind), Some(cluster)) = (row.take::<Option<String>>()?, clusters.last_mut()) {
+            let capacity = Capacity { total: row.take()?, used: row.take()?, manual: row.take()? };
+            cluster.capacity.insert(kind, capacity);
+        }
+    }
+    Ok(clusters)
+}
+
+fn read_cluster(row: &mut Row) -> Result<Cluster> {
+    Ok(Cluster {
+        id: row.take()?,
+        organization_id: row.take()?,
+        name: row.take()?,
+        provider: row.take()?,
+        cloud_provider: row.take()?,
+        region: row.take()?,
+        labels: row.take::<Json<_>>()?.0,
+        status: row.take()?,
+        status_reason: row.take()?,
+        capacity: BTreeMap::new(),
+        deployments: row.take()?,
+        generation: row.take()?,
+        created_by: row.take()?,
+        created_at: row.take()?,
+        updated_at: row.take()?,
+    })
+}

@@ -1,0 +1,49 @@
+//! A `SELECT` for lists: a fixed text and the conditions that the caller asked for.
+
+use super::value::{Param, Row, Value};
+use crate::{Read, Result};
+
+/// A statement that grows by conditions. Only texts of this crate go in; users' values are bound.
+pub(crate) struct Select<'a> {
+    sql: String,
+    params: Vec<Value<'a>>,
+}
+
+impl<'a> Select<'a> {
+    /// Begins with a text that ends inside a `WHERE`.
+    pub(crate) fn new(sql: &str) -> Self {
+        Self { sql: sql.to_owned(), params: Vec::new() }
+    }
+
+    /// Adds `AND <condition>` with the value in the place of every `?`, if there is a value.
+    pub(crate) fn and<P: Param>(mut self, condition: &str, value: Option<&'a P>) -> Self {
+        if let Some(value) = value {
+            self.sql.push_str(" AND ");
+            self.push(condition, value.value());
+        }
+        self
+    }
+
+    /// Adds text with the value in the place of every `?`.
+    pub(crate) fn then<P: Param>(mut self, text: &str, value: &'a P) -> Self {
+        self.sql.push(' ');
+        self.push(text, value.value());
+        self
+    }
+
+    fn push(&mut self, text: &str, value: Value<'a>) {
+        self.params.push(value);
+        self.sql.push_str(&text.replace('?', &format!("${}", self.params.len())));
+    }
+
+    /// Adds plain text.
+    pub(crate) fn text(mut self, text: &str) -> Self {
+        self.sql.push_str(text);
+        self
+    }
+
+    /// Runs it.
+    pub(crate) async fn all(self, read: &mut Read) -> Result<Vec<Row>> {
+        read.all(&self.sql, &self.params).await
+    }
+}

@@ -1,0 +1,176 @@
+//! What goes into statements and comes out of rows, the same for both engines.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use model::{ClusterId, DeploymentId, InviteId, OrganizationId, Quantity, Time, UserId};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::{Error, Result};
+
+/// One value. Times, amounts and counts are integers; ids, words and documents are text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// Nothing.
+    Null,
+    /// A number.
+    Int(i64),
+    /// Text.
+    Text(Cow<'a, str>),
+}
+
+/// Something that can be given to a statement.
+pub trait Param {
+    /// As a value.
+    fn value(&self) -> Value<'_>;
+}
+
+/// Something that can be read from a row.
+pub trait Column: Sized {
+    /// From a value; the error says what was expected.
+    fn read(value: Value<'static>) -> Result<Self>;
+}
+
+/// One row, read from left to right.
+#[derive(Debug)]
+pub struct Row(pub(crate) std::vec::IntoIter<Value<'static>>);
+
+impl Row {
+    /// The next column. Reading in the order of the `SELECT` keeps both in one place.
+    pub fn take<T: Column>(&mut self) -> Result<T> {
+        let value = self.0.next().ok_or_else(|| Error::Broken("a row is too short".into()))?;
+        T::read(value)
+    }
+}
+
+/// A document: kept as JSON text.
+#[derive(Debug)]
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<T: Serialize> Param for Json<&T> {
+    fn value(&self) -> Value<'_> {
+        Value::Text(serde_json::to_string(self.0).expect("documents are plain data").into())
+    }
+}
+
+impl<T: DeserializeOwned> Column for Json<T> {
+    fn read(value: Value<'static>) -> Result<Self> {
+        let text = String::read(value)?;
+        serde_json::from_str(&text).map(Json).map_err(|e| Error::Broken(format!("document: {e}")))
+    }
+}
+
+impl Param for i64 {
+    fn value(&self) -> Value<'_> {
+        Value::Int(*self)
+    }
+}
+
+impl Param for str {
+    fn value(&self) -> Value<'_> {
+        Value::Text(self.into())
+    }
+}
+
+impl Param for String {
+    fn value(&self) -> Value<'_> {
+        Value::Text(self.as_str().into())
+    }
+}
+
+impl<T: Param + ?Sized> Param for &T {
+    fn value(&self) -> Value<'_> {
+        (**self).value()
+    }
+}
+
+impl<T: Param> Param for Option<T> {
+    fn value(&self) -> Value<'_> {
+        self.as_ref().map_or(Value::Null, Param::value)
+    }
+}
+
+impl Param for BTreeMap<String, String> {
+    fn value(&self) -> Value<'_> {
+        Value::Text(serde_json::to_string(self).expect("text to text").into())
+    }
+}
+
+impl Column for i64 {
+    fn read(value: Value<'static>) -> Result<Self> {
+        match value {
+            Value::Int(n) => Ok(n),
+            other => Err(Error::Broken(format!("a number was expected, not {other:?}"))),
+        }
+    }
+}
+
+impl Column for String {
+    fn read(value: Value<'static>) -> Result<Self> {
+        match value {
+            Value::Text(text) => Ok(text.into_owned()),
+            other => Err(Error::Broken(format!("text was expected, not {other:?}"))),
+        }
+    }
+}
+
+impl<T: Column> Column for Option<T> {
+    fn read(value: Value<'static>) -> Result<Self> {
+        if value == Value::Null { Ok(None) } else { T::read(value).map(Some) }
+    }
+}
+
+macro_rules! numbers {
+    ($($type:ty: $to:expr, $from:expr;)*) => {$(
+        impl Param for $type {
+            fn value(&self) -> Value<'_> {
+                Value::Int($to(*self))
+            }
+        }
+        impl Column for $type {
+            fn read(value: Value<'static>) -> Result<Self> {
+                i64::read(value).map($from)
+            }
+        }
+    )*};
+}
+numbers! {
+    Time: |t: Time| t.0, Time;
+    Quantity: Quantity::milli, Quantity::from_milli;
+}
+
+macro_rules! words {
+    ($($type:ty),* $(,)?) => {$(
+        impl Param for $type {
+            fn value(&self) -> Value<'_> {
+                Value::Text(self.to_string().into())
+            }
+        }
+        impl Column for $type {
+            fn read(value: Value<'static>) -> Result<Self> {
+                let text = String::read(value)?;
+                text.parse().map_err(|e| Error::Broken(format!("{text:?} in a row: {e}")))
+            }
+        }
+    )*};
+}
+words!(
+    OrganizationId,
+    UserId,
+    InviteId,
+    ClusterId,
+    DeploymentId,
+    model::user::Role,
+    model::user::Access,
+    model::cluster::Status,
+    model::cluster::Provider,
+    model::deployment::Status,
+    model::event::Kind,
+);
+
+/// The parameters of a statement, in the order of their numbers.
+macro_rules! params {
+    ($($value:expr),* $(,)?) => { &[$($crate::db::Param::value(&$value)),*] };
+}
+pub(crate) use params;

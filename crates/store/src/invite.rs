@@ -1,0 +1,179 @@
+//! Invites. The code itself is nowhere: only its hash is.
+
+use std::time::Duration;
+
+use model::event::Kind;
+use model::invite::Invite;
+use model::{InviteId, OrganizationId, Time, UserId};
+
+use crate::db::{Row, Select, params, sql};
+use crate::{Error, Page, Read, Result, Scope, Tx, event};
+
+macro_rules! columns {
+    () => {
+        "id, organization_id, created_by, created_at, expires_at, used_by, used_at, times_used"
+    };
+}
+
+/// One use of an invite.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Use {
+    /// Who joined.
+    pub user_id: UserId,
+    /// By which name.
+    pub username: String,
+    /// When.
+    pub used_at: Time,
+}
+
+/// Makes an invite for the bearer of the code with that hash.
+pub async fn create(
+    tx: &mut Tx,
+    organization: OrganizationId,
+    by: UserId,
+    code_hash: &str,
+    life: Duration,
+) -> Result<Invite> {
+    let (id, now) = (tx.id::<InviteId>(), tx.now());
+    let row = tx
+        .first(
+            sql!(
+                "INSERT INTO invite (id, organization_id, code_hash, created_by, created_at, expires_at) ",
+                "VALUES ($1, $2, $3, $4, $5, $6) RETURNING ",
+                columns!()
+            ),
+            params![id, organization, code_hash, by, now, now + life],
+        )
+        .await?;
+    let invite = from_row(row.ok_or_else(|| Error::Broken("no row was made".into()))?)?;
+    note(tx, &invite, "created").await?;
+    Ok(invite)
+}
+
+/// One invite.
+pub async fn get(read: &mut Read, scope: Scope, id: InviteId) -> Result<Invite> {
+    let own = scope.organization();
+    let sql = concat!("SELECT ", columns!(), " FROM invite WHERE 1 = 1");
+    let rows = Select::new(sql)
+        .and("id = ?", Some(&id))
+        .and("organization_id = ?", own.as_ref())
+        .all(read)
+        .await?;
+    from_row(rows.into_iter().next().ok_or_else(|| Error::not_found("invite", id))?)
+}
+
+/// The invite of a code, whoever bears it.
+pub async fn find(read: &mut Read, code_hash: &str) -> Result<Option<Invite>> {
+    let sql = sql!("SELECT ", columns!(), " FROM invite WHERE code_hash = $1");
+    read.first(sql, params![code_hash]).await?.map(from_row).transpose()
+}
+
+/// A part of the invites in scope.
+pub async fn list(read: &mut Read, scope: Scope, page: &Page) -> Result<Vec<Invite>> {
+    let own = scope.organization();
+    let rows = Select::new(concat!("SELECT ", columns!(), " FROM invite WHERE 1 = 1"))
+        .and("organization_id = ?", own.as_ref())
+        .and("id > ?", page.after.as_ref())
+        .then("ORDER BY id LIMIT ?", &page.limit)
+        .all(read)
+        .await?;
+    rows.into_iter().map(from_row).collect()
+}
+
+/// Who used it, over all its openings, oldest first.
+pub async fn uses(read: &mut Read, id: InviteId) -> Result<Vec<Use>> {
+    let rows = read
+        .all(
+            sql!(
+                "SELECT i.user_id, u.username, i.used_at FROM invite_use i ",
+                "JOIN \"user\" u ON u.id = i.user_id WHERE i.invite_id = $1 ORDER BY i.used_at, i.user_id"
+            ),
+            params![id],
+        )
+        .await?;
+    let uses = rows.into_iter().map(|mut row| {
+        Ok(Use { user_id: row.take()?, username: row.take()?, used_at: row.take()? })
+    });
+    uses.collect()
+}
+
+/// Uses an invite up, for a user made in this same transaction. Whoever comes second fails.
+pub async fn redeem(tx: &mut Tx, id: InviteId, user: UserId) -> Result<Invite> {
+    let now = tx.now();
+    let row = tx
+        .first(
+            sql!(
+                "UPDATE invite SET used_by = $2, used_at = $3, times_used = times_used + 1 ",
+                "WHERE id = $1 AND used_by IS NULL AND expires_at > $3 RETURNING ",
+                columns!()
+            ),
+            params![id, user, now],
+        )
+        .await?;
+    let Some(row) = row else {
+        return Err(Error::Conflict("this invite was used already".into()));
+    };
+    let invite = from_row(row)?;
+    tx.run(
+        sql!("INSERT INTO invite_use (invite_id, user_id, used_at) VALUES ($1, $2, $3)"),
+        params![id, user, now],
+    )
+    .await?;
+    note(tx, &invite, "redeemed").await?;
+    Ok(invite)
+}
+
+/// Opens an invite again: its code works once more, for as long as `life`.
+pub async fn reopen(tx: &mut Tx, scope: Scope, id: InviteId, life: Duration) -> Result<Invite> {
+    get(tx, scope, id).await?;
+    let until = tx.now() + life;
+    let invite = update(
+        tx,
+        sql!(
+            "UPDATE invite SET used_by = NULL, used_at = NULL, expires_at = $2 WHERE id = $1 RETURNING ",
+            columns!()
+        ),
+        id,
+        until,
+    )
+    .await?;
+    note(tx, &invite, "reopened").await?;
+    Ok(invite)
+}
+
+/// Ends an invite before its time.
+pub async fn revoke(tx: &mut Tx, scope: Scope, id: InviteId) -> Result<Invite> {
+    get(tx, scope, id).await?;
+    let now = tx.now();
+    let invite = update(
+        tx,
+        sql!("UPDATE invite SET expires_at = $2 WHERE id = $1 RETURNING ", columns!()),
+        id,
+        now,
+    )
+    .await?;
+    note(tx, &invite, "revoked").await?;
+    Ok(invite)
+}
+
+async fn update(tx: &mut Tx, sql: &'static str, id: InviteId, at: Time) -> Result<Invite> {
+    let row = tx.first(sql, params![id, at]).await?;
+    from_row(row.ok_or_else(|| Error::not_found("invite", id))?)
+}
+
+async fn note(tx: &mut Tx, invite: &Invite, change: &str) -> Result<()> {
+    event::append(tx, Kind::Invite, invite.id, Some(invite.organization_id), change, invite).await
+}
+
+fn from_row(mut row: Row) -> Result<Invite> {
+    Ok(Invite {
+        id: row.take()?,
+        organization_id: row.take()?,
+        created_by: row.take()?,
+        created_at: row.take()?,
+        expires_at: row.take()?,
+        used_by: row.take()?,
+        used_at: row.take()?,
+        times_used: row.take()?,
+    })
+}

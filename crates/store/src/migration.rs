@@ -1,0 +1,46 @@
+//! The schema's history: forward only, applied at start, safe when several replicas start at once.
+
+use model::event::Actor;
+
+use crate::db::params;
+use crate::{Db, Error, Result};
+
+const MIGRATIONS: &[(&str, &str)] =
+    &[("0001_foundation", include_str!("../migrations/0001_foundation.sql"))];
+
+/// Brings the database up to date, in one transaction.
+pub(crate) async fn run(db: &Db) -> Result<()> {
+    let mut tx = db.begin(Actor::Server).await?;
+    tx.lock("migration").await?;
+    tx.script(
+        "CREATE TABLE IF NOT EXISTS migration (name TEXT PRIMARY KEY, applied_at BIGINT NOT NULL)",
+    )
+    .await?;
+    let rows = tx.all("SELECT name FROM migration ORDER BY name", params![]).await?;
+    let applied = rows.into_iter().map(|mut row| row.take()).collect::<Result<Vec<String>>>()?;
+    if let Some(unknown) = applied.iter().find(|name| MIGRATIONS.iter().all(|m| m.0 != *name)) {
+        return Err(Error::Conflict(format!(
+            "the database was made by a newer Paddock (it has the migration {unknown}); use that version"
+        )));
+    }
+    for (name, text) in MIGRATIONS.iter().filter(|m| !applied.iter().any(|name| name == m.0)) {
+        tx.script(&in_dialect(text, db.engine_name())).await?;
+        let now = tx.now();
+        tx.run("INSERT INTO migration (name, applied_at) VALUES ($1, $2)", params![name, now])
+            .await?;
+        tracing::info!(migration = name, "schema brought up to date");
+    }
+    tx.commit().await
+}
+
+/// Column types that differ: a number that counts up, and the event's place in the log, which is
+/// that number where transactions come one by one.
+fn in_dialect(text: &str, engine: &str) -> String {
+    let (identity, event_seq) = match engine {
+        "sqlite" => {
+            ("INTEGER PRIMARY KEY AUTOINCREMENT", "BIGINT GENERATED ALWAYS AS (id) VIRTUAL")
+        }
+        _ => ("BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "BIGINT"),
+    };
+    text.replace("{{identity}}", identity).replace("{{event_seq}}", event_seq)
+}

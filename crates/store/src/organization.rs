@@ -1,0 +1,127 @@
+//! Organizations.
+
+use model::event::Kind;
+use model::organization::Organization;
+use model::{OrganizationId, name};
+
+use crate::db::{Row, Select, params, sql};
+use crate::{Error, Page, Read, Result, Scope, Tx, event};
+
+macro_rules! columns {
+    () => {
+        "id, name, deployments, generation, created_at"
+    };
+}
+
+/// Makes an organization; its name must not be taken.
+pub async fn create(tx: &mut Tx, name: &str) -> Result<Organization> {
+    let (id, now) = (tx.id::<OrganizationId>(), tx.now());
+    let made = tx
+        .first(
+            sql!(
+                "INSERT INTO organization (id, name, name_key, created_at) VALUES ($1, $2, $3, $4) ",
+                "ON CONFLICT (name_key) DO NOTHING RETURNING ",
+                columns!()
+            ),
+            params![id, name, name::fold(name), now],
+        )
+        .await?;
+    let organization = from_row(made.ok_or(Error::Taken { field: "organization.name" })?)?;
+    note(tx, &organization, "created").await?;
+    Ok(organization)
+}
+
+/// One organization.
+pub async fn get(read: &mut Read, scope: Scope, id: OrganizationId) -> Result<Organization> {
+    let own = scope.organization();
+    let sql = concat!("SELECT ", columns!(), " FROM organization WHERE 1 = 1");
+    let rows =
+        Select::new(sql).and("id = ?", Some(&id)).and("id = ?", own.as_ref()).all(read).await?;
+    let row = rows.into_iter().next();
+    from_row(row.ok_or_else(|| Error::not_found("organization", id))?)
+}
+
+/// The organization of that name, whoever asks.
+pub async fn find(read: &mut Read, name: &str) -> Result<Option<Organization>> {
+    let sql = sql!("SELECT ", columns!(), " FROM organization WHERE name_key = $1");
+    read.first(sql, params![name::fold(name)]).await?.map(from_row).transpose()
+}
+
+/// A part of the organizations in scope.
+pub async fn list(read: &mut Read, scope: Scope, page: &Page) -> Result<Vec<Organization>> {
+    let own = scope.organization();
+    let rows = Select::new(concat!("SELECT ", columns!(), " FROM organization WHERE 1 = 1"))
+        .and("id = ?", own.as_ref())
+        .and("id > ?", page.after.as_ref())
+        .then("ORDER BY id LIMIT ?", &page.limit)
+        .all(read)
+        .await?;
+    rows.into_iter().map(from_row).collect()
+}
+
+/// Gives an organization another name.
+pub async fn set_name(tx: &mut Tx, id: OrganizationId, name: &str) -> Result<Organization> {
+    let taken = find(tx, name).await?.is_some_and(|other| other.id != id);
+    if taken {
+        return Err(Error::Taken { field: "name" });
+    }
+    let row = tx
+        .first(
+            sql!(
+                "UPDATE organization SET name = $2, name_key = $3, generation = generation + 1 ",
+                "WHERE id = $1 RETURNING ",
+                columns!()
+            ),
+            params![id, name, name::fold(name)],
+        )
+        .await?;
+    let organization = from_row(row.ok_or_else(|| Error::not_found("organization", id))?)?;
+    note(tx, &organization, "updated").await?;
+    Ok(organization)
+}
+
+/// Counts one more deployment, unless that would be more than `limit`.
+pub(crate) async fn add_deployment(tx: &mut Tx, id: OrganizationId, limit: i64) -> Result<()> {
+    let added = tx
+        .run(
+            sql!(
+                "UPDATE organization SET deployments = deployments + 1 ",
+                "WHERE id = $1 AND deployments < $2"
+            ),
+            params![id, limit],
+        )
+        .await?;
+    if added == 1 {
+        Ok(())
+    } else {
+        Err(Error::Limit { limit, what: "deployments per organization" })
+    }
+}
+
+/// Counts one deployment less.
+pub(crate) async fn remove_deployment(tx: &mut Tx, id: OrganizationId) -> Result<()> {
+    let sql = sql!("UPDATE organization SET deployments = deployments - 1 WHERE id = $1");
+    tx.run(sql, params![id]).await.map(drop)
+}
+
+async fn note(tx: &mut Tx, organization: &Organization, change: &str) -> Result<()> {
+    event::append(
+        tx,
+        Kind::Organization,
+        organization.id,
+        Some(organization.id),
+        change,
+        organization,
+    )
+    .await
+}
+
+fn from_row(mut row: Row) -> Result<Organization> {
+    Ok(Organization {
+        id: row.take()?,
+        name: row.take()?,
+        deployments: row.take()?,
+        generation: row.take()?,
+        created_at: row.take()?,
+    })
+}

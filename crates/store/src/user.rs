@@ -1,0 +1,187 @@
+//! Users. A user that is gone keeps its row, so that what it did still has a name.
+
+use model::event::Kind;
+use model::user::{Access, NewUser, Role, User};
+use model::{OrganizationId, UserId, name};
+
+use crate::db::{Row, Select, params, sql};
+use crate::{Error, Page, Read, Result, Scope, Tx, event, token};
+
+macro_rules! columns {
+    () => {
+        "id, organization_id, username, display_name, role, access, generation, created_at"
+    };
+}
+
+/// Makes a user in an organization; its username must not be taken.
+pub async fn create(
+    tx: &mut Tx,
+    organization: OrganizationId,
+    new: &NewUser,
+    password_hash: &str,
+    role: Role,
+    access: Access,
+) -> Result<User> {
+    let (id, now) = (tx.id::<UserId>(), tx.now());
+    let made = tx
+        .first(
+            sql!(
+                "INSERT INTO \"user\" (id, organization_id, username, username_key, display_name, ",
+                "password_hash, role, access, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ",
+                "ON CONFLICT (username_key) DO NOTHING RETURNING ",
+                columns!()
+            ),
+            params![
+                id,
+                organization,
+                new.username,
+                name::fold(&new.username),
+                new.display_name,
+                password_hash,
+                role,
+                access,
+                now
+            ],
+        )
+        .await?;
+    let user = from_row(made.ok_or(Error::Taken { field: "username" })?)?;
+    note(tx, &user, "created").await?;
+    Ok(user)
+}
+
+/// One user.
+pub async fn get(read: &mut Read, scope: Scope, id: UserId) -> Result<User> {
+    let own = scope.organization();
+    let sql = concat!("SELECT ", columns!(), " FROM \"user\" WHERE deleted_at IS NULL");
+    let rows = Select::new(sql)
+        .and("id = ?", Some(&id))
+        .and("organization_id = ?", own.as_ref())
+        .all(read)
+        .await?;
+    let row = rows.into_iter().next().ok_or_else(|| Error::not_found("user", id))?;
+    from_row(row)
+}
+
+/// A part of the users in scope.
+pub async fn list(read: &mut Read, scope: Scope, page: &Page) -> Result<Vec<User>> {
+    let own = scope.organization();
+    let rows =
+        Select::new(concat!("SELECT ", columns!(), " FROM \"user\" WHERE deleted_at IS NULL"))
+            .and("organization_id = ?", own.as_ref())
+            .and("id > ?", page.after.as_ref())
+            .then("ORDER BY id LIMIT ?", &page.limit)
+            .all(read)
+            .await?;
+    rows.into_iter().map(from_row).collect()
+}
+
+/// The user who signs in with that name, and the hash of its password.
+pub async fn credentials(read: &mut Read, username: &str) -> Result<Option<(User, String)>> {
+    let row = read
+        .first(
+            sql!(
+                "SELECT ",
+                columns!(),
+                ", password_hash FROM \"user\" WHERE username_key = $1 AND deleted_at IS NULL"
+            ),
+            params![name::fold(username)],
+        )
+        .await?;
+    let Some(mut row) = row else { return Ok(None) };
+    let user = read_user(&mut row)?;
+    Ok(Some((user, row.take()?)))
+}
+
+/// What of a user shall change.
+#[derive(Debug, Default)]
+pub struct Change {
+    /// The name that others see.
+    pub display_name: Option<String>,
+    /// What it may do.
+    pub role: Option<Role>,
+    /// The hash of its new password. All its tokens end.
+    pub password_hash: Option<String>,
+}
+
+/// Changes a user. An organization keeps at least one owner.
+pub async fn set(tx: &mut Tx, scope: Scope, id: UserId, change: &Change) -> Result<User> {
+    let user = get(tx, scope, id).await?;
+    if change.role.is_some_and(|role| role != Role::Owner) {
+        keep_an_owner(tx, &user).await?;
+    }
+    let row = tx
+        .first(
+            sql!(
+                "UPDATE \"user\" SET display_name = COALESCE($2, display_name), ",
+                "role = COALESCE($3, role), password_hash = COALESCE($4, password_hash), ",
+                "generation = generation + 1 WHERE id = $1 AND deleted_at IS NULL RETURNING ",
+                columns!()
+            ),
+            params![id, change.display_name, change.role, change.password_hash],
+        )
+        .await?;
+    let user = from_row(row.ok_or_else(|| Error::not_found("user", id))?)?;
+    if change.password_hash.is_some() {
+        token::delete_all_of(tx, id).await?;
+    }
+    note(tx, &user, "updated").await?;
+    Ok(user)
+}
+
+/// Removes a user from its organization, for good. Its tokens end, its username is free.
+pub async fn delete(tx: &mut Tx, scope: Scope, id: UserId) -> Result<()> {
+    let user = get(tx, scope, id).await?;
+    if user.access == Access::Platform {
+        return Err(Error::Conflict("the platform administrator can't be removed".into()));
+    }
+    keep_an_owner(tx, &user).await?;
+    let now = tx.now();
+    tx.run(
+        sql!("UPDATE \"user\" SET deleted_at = $2, username_key = NULL WHERE id = $1"),
+        params![id, now],
+    )
+    .await?;
+    token::delete_all_of(tx, id).await?;
+    note(tx, &user, "removed").await
+}
+
+async fn keep_an_owner(tx: &mut Tx, leaving: &User) -> Result<()> {
+    // Two owners who leave at the same time must not both see the other stay.
+    tx.lock(&format!("owners/{}", leaving.organization_id)).await?;
+    let others = tx
+        .number(
+            sql!(
+                "SELECT COUNT(*) FROM \"user\" WHERE organization_id = $1 AND id <> $2 ",
+                "AND role = 'owner' AND deleted_at IS NULL"
+            ),
+            params![leaving.organization_id, leaving.id],
+        )
+        .await?;
+    if leaving.role == Role::Owner && others == 0 {
+        return Err(Error::Conflict(
+            "an organization needs an owner: make another member owner first".into(),
+        ));
+    }
+    Ok(())
+}
+
+async fn note(tx: &mut Tx, user: &User, change: &str) -> Result<()> {
+    event::append(tx, Kind::User, user.id, Some(user.organization_id), change, user).await
+}
+
+fn from_row(mut row: Row) -> Result<User> {
+    read_user(&mut row)
+}
+
+pub(crate) fn read_user(row: &mut Row) -> Result<User> {
+    Ok(User {
+        id: row.take()?,
+        organization_id: row.take()?,
+        username: row.take()?,
+        display_name: row.take()?,
+        role: row.take()?,
+        access: row.take()?,
+        generation: row.take()?,
+        created_at: row.take()?,
+    })
+}

@@ -1,0 +1,165 @@
+//! The work queue: which subjects want a look, when, and who is at it.
+//!
+//! One row per key. Waking a key twice before it runs is one run, at the earlier time. Waking it
+//! while it runs makes it run once more. A lease that ran out is anybody's; its old holder comes
+//! back with an old fence and changes nothing.
+
+use std::time::Duration;
+
+use model::Time;
+use model::work::{Key, Lane};
+
+use crate::db::{params, sql};
+use crate::{Read, Result, Tx};
+
+/// A key that was claimed, and the proof of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// What to look at.
+    pub key: Key,
+    /// How often it failed in a row.
+    pub attempts: i64,
+    /// When it was due; how late we are is a measure of load.
+    pub due_at: Time,
+    revision: i64,
+    fence: i64,
+}
+
+/// Wakes a key: it will be looked at, now.
+pub async fn wake(tx: &mut Tx, lane: Lane, key: &Key) -> Result<()> {
+    let now = tx.now();
+    wake_at(tx, lane, key, now).await
+}
+
+/// Wakes a key at a time; an earlier one stays.
+pub async fn wake_at(tx: &mut Tx, lane: Lane, key: &Key, at: Time) -> Result<()> {
+    tx.woke();
+    tx.run(
+        sql!(
+            "INSERT INTO work (kind, key, lane, due_at) VALUES ($1, $2, $3, $4) ",
+            "ON CONFLICT (kind, key) DO UPDATE SET revision = work.revision + 1, ",
+            "lane = CASE WHEN excluded.lane < work.lane THEN excluded.lane ELSE work.lane END, ",
+            "due_at = CASE WHEN excluded.due_at < work.due_at THEN excluded.due_at ELSE work.due_at END"
+        ),
+        params![key.kind, key.key, lane as i64, at],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Takes up to `limit` due keys of the lanes up to `lane`, for as long as the lease.
+pub async fn claim(tx: &mut Tx, lane: Lane, limit: i64, lease: Duration) -> Result<Vec<Claim>> {
+    let now = tx.now();
+    let claim_one_by_one = sql!(
+        "UPDATE work SET leased_until = $2, fence = fence + 1 WHERE (kind, key) IN (",
+        "SELECT kind, key FROM work WHERE due_at <= $1 AND leased_until <= $1 AND lane <= $3 ",
+        "ORDER BY lane, due_at LIMIT $4) ",
+        "RETURNING kind, key, attempts, due_at, revision, fence"
+    );
+    // The same, but not waiting for what another replica is claiming.
+    let claim_beside_others = "UPDATE work SET leased_until = $2, fence = fence + 1 \
+        WHERE (kind, key) IN (SELECT kind, key FROM work \
+        WHERE due_at <= $1 AND leased_until <= $1 AND lane <= $3 \
+        ORDER BY lane, due_at LIMIT $4 FOR UPDATE SKIP LOCKED) \
+        RETURNING kind, key, attempts, due_at, revision, fence";
+    let sql = if tx.skip_locked() { claim_beside_others } else { claim_one_by_one };
+    let rows = tx.all(sql, params![now, now + lease, lane as i64, limit]).await?;
+    let claims = rows.into_iter().map(|mut row| {
+        Ok(Claim {
+            key: Key { kind: row.take()?, key: row.take()? },
+            attempts: row.take()?,
+            due_at: row.take()?,
+            revision: row.take()?,
+            fence: row.take()?,
+        })
+    });
+    claims.collect()
+}
+
+/// Done. The key rests, unless it was woken meanwhile.
+pub async fn finish(tx: &mut Tx, claim: &Claim) -> Result<()> {
+    let gone = tx
+        .run(
+            sql!("DELETE FROM work WHERE kind = $1 AND key = $2 AND fence = $3 AND revision = $4"),
+            params![claim.key.kind, claim.key.key, claim.fence, claim.revision],
+        )
+        .await?;
+    if gone == 1 { Ok(()) } else { release(tx, claim, tx.now(), 0, None).await }
+}
+
+/// Done for now: the key is looked at again at `at`, or at once if it was woken meanwhile.
+pub async fn postpone(tx: &mut Tx, claim: &Claim, at: Time) -> Result<()> {
+    release(tx, claim, at, 0, None).await
+}
+
+/// It failed: the key is looked at again at `at`.
+pub async fn fail(tx: &mut Tx, claim: &Claim, at: Time, error: &str) -> Result<()> {
+    release(tx, claim, at, claim.attempts + 1, Some(error)).await
+}
+
+async fn release(
+    tx: &mut Tx,
+    claim: &Claim,
+    at: Time,
+    attempts: i64,
+    error: Option<&str>,
+) -> Result<()> {
+    tx.woke();
+    let now = tx.now();
+    tx.run(
+        sql!(
+            "UPDATE work SET leased_until = 0, attempts = $5, error = $6, ",
+            "lane = CASE WHEN revision = $4 THEN 1 ELSE lane END, ",
+            "due_at = CASE WHEN revision = $4 THEN $7 ELSE $8 END ",
+            "WHERE kind = $1 AND key = $2 AND fence = $3"
+        ),
+        params![
+            claim.key.kind,
+            claim.key.key,
+            claim.fence,
+            claim.revision,
+            attempts,
+            error,
+            at,
+            now
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Keeps a lease for longer. False: somebody else has it now.
+pub async fn renew(tx: &mut Tx, claim: &Claim, lease: Duration) -> Result<bool> {
+    let until = tx.now() + lease;
+    let renewed = tx
+        .run(
+            sql!("UPDATE work SET leased_until = $4 WHERE kind = $1 AND key = $2 AND fence = $3"),
+            params![claim.key.kind, claim.key.key, claim.fence, until],
+        )
+        .await?;
+    Ok(renewed == 1)
+}
+
+/// When the next key will be due or its lease will have run out.
+pub async fn next_due(read: &mut Read) -> Result<Option<Time>> {
+    let row = read
+        .first(
+            sql!(
+                "SELECT MIN(CASE WHEN leased_until > due_at THEN leased_until ELSE due_at END) FROM work"
+            ),
+            params![],
+        )
+        .await?;
+    row.map_or(Ok(None), |mut row| row.take())
+}
+
+/// How many keys wait, and how many of them have failed at least once.
+pub async fn depth(read: &mut Read) -> Result<(i64, i64)> {
+    let row = read
+        .first(
+            sql!("SELECT COUNT(*), COUNT(CASE WHEN attempts > 0 THEN 1 END) FROM work"),
+            params![],
+        )
+        .await?;
+    row.map_or(Ok((0, 0)), |mut row| Ok((row.take()?, row.take()?)))
+}
