@@ -1,1 +1,17 @@
-//! x
+//! Brings every subject to where it should be, one small idempotent step at a time.
+//!
+//! A worker looks, plans (purely, in `model`) and acts. A half-done plan is just an input to the next
+//! look, so there are no sagas and no unwinding. The driver owns the queue, leases, retries, limits
+//! and metrics; a worker owns none of these.
+
+pub mod cluster;
+pub mod deployment;
+mod driver;
+pub mod housekeeping;
+pub mod local_agent;
+mod metrics;
+mod reconcile;
+
+pub use driver::{Driver, Options};
+pub use metrics::Metrics;
+pub use reconcile::{Error, Reconcile};

@@ -66,6 +66,35 @@ impl Status {
     }
 }
 
+/// What the cluster worker does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Move on, with this reason.
+    Move(Status, &'static str),
+    /// Nothing is left: mark it deleted.
+    Delete,
+    /// Nothing, until the agent speaks.
+    Await,
+    /// Nothing, until something changes.
+    Rest,
+}
+
+/// The next step of a cluster on this machine: there is nothing to make, only an agent to hear.
+pub fn next_step(status: Status, agent_speaks: bool) -> Step {
+    match status {
+        Status::Accepted => Step::Move(Status::Provisioning, "Its worker has taken it on."),
+        Status::Provisioning => Step::Move(Status::Provisioned, "This machine is there already."),
+        Status::Provisioned => {
+            Step::Move(Status::WaitingForAgent, "Waits for the agent of this machine to speak.")
+        }
+        Status::WaitingForAgent if agent_speaks => Step::Move(Status::Ready, "It can host."),
+        Status::WaitingForAgent => Step::Await,
+        Status::Deprovisioning => Step::Move(Status::Cleanup, "Nothing on it needs to be undone."),
+        Status::Cleanup => Step::Delete,
+        Status::Ready | Status::Failed => Step::Rest,
+    }
+}
+
 /// Who makes a cluster and serves it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -202,6 +231,17 @@ mod tests {
             &[Accepted, Failed, Accepted],
         ] {
             assert!(path.windows(2).all(|step| step[0].may_become(step[1])), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn every_step_of_the_worker_is_one_of_the_lifecycle() {
+        for &status in Status::ALL {
+            for agent_speaks in [false, true] {
+                if let Step::Move(next, _) = next_step(status, agent_speaks) {
+                    assert!(status.may_become(next), "{status} to {next}");
+                }
+            }
         }
     }
 

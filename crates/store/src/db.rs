@@ -38,7 +38,15 @@ pub(crate) struct Signals {
 
 impl Signals {
     fn raise(&self) {
+        self.raise_work();
+        self.raise_events();
+    }
+
+    fn raise_work(&self) {
         self.work.send_modify(|n| *n += 1);
+    }
+
+    fn raise_events(&self) {
         self.events.send_modify(|n| *n += 1);
     }
 }
@@ -278,20 +286,16 @@ impl Tx {
         }
         let signals = self.db.0.signals.clone();
         match self.read.0 {
-            Connection::SqliteWriter(writer) => {
-                writer.commit().await?;
-                signals.raise();
-            }
-            Connection::PostgresWriter(writer) => {
-                writer.commit().await?;
-                if self.woke {
-                    signals.work.send_modify(|n| *n += 1);
-                }
-                if let Engine::Postgres(postgres) = &self.db.0.engine {
-                    postgres.announce();
-                }
-            }
+            Connection::SqliteWriter(writer) => writer.commit().await?,
+            Connection::PostgresWriter(writer) => writer.commit().await?,
             _ => return Err(Error::Broken("a transaction without a writer".into())),
+        }
+        if self.woke {
+            signals.raise_work();
+        }
+        match &self.db.0.engine {
+            Engine::Sqlite(_) => signals.raise_events(),
+            Engine::Postgres(postgres) => postgres.announce(),
         }
         Ok(())
     }

@@ -1,0 +1,172 @@
+//! The agent's loop: one small task per deployment, one reporter for all.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::DeploymentId;
+use model::agent::{Desired, Observed, Report};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use crate::{Ending, Link, LinkError, Runtime};
+
+/// How long to wait before asking a control plane again that did not answer.
+const RETRY: Duration = Duration::from_millis(500);
+/// How long to wait before trying again to stop what did not stop.
+const STOP_RETRY: Duration = Duration::from_secs(5);
+/// How many reports go in one call at most.
+const BATCH: usize = 256;
+
+/// The agent of the clusters that one link speaks for.
+pub struct Agent<L, R> {
+    link: Arc<L>,
+    runtime: Arc<R>,
+    /// What each deployment's task shall bring about.
+    wishes: HashMap<DeploymentId, watch::Sender<Desired>>,
+    tasks: JoinSet<DeploymentId>,
+    reports: mpsc::Sender<Report>,
+}
+
+impl<L: Link, R: Runtime> Agent<L, R> {
+    /// Serves until the future is dropped; what runs goes on running.
+    pub async fn run(link: Arc<L>, runtime: Arc<R>) {
+        let (reports, inbox) = mpsc::channel(BATCH);
+        let reporter = report_all(link.clone(), inbox);
+        let mut agent =
+            Self { link, runtime, wishes: HashMap::new(), tasks: JoinSet::new(), reports };
+        tokio::select! {
+            () = agent.serve() => {}
+            () = reporter => {}
+        }
+    }
+
+    async fn serve(&mut self) {
+        let mut all = true;
+        loop {
+            match self.link.desired(all).await {
+                Ok(desired) => {
+                    all = false;
+                    for desired in desired {
+                        self.wish(desired);
+                    }
+                }
+                Err(LinkError(error)) => {
+                    tracing::warn!(%error, "the control plane does not say what shall be");
+                    tokio::time::sleep(RETRY).await;
+                    continue;
+                }
+            }
+            let link = self.link.clone();
+            tokio::select! {
+                () = link.changed() => {}
+                Some(done) = self.tasks.join_next() => self.ended(done),
+            }
+        }
+    }
+
+    /// Tells the deployment's task, or starts one.
+    fn wish(&mut self, desired: Desired) {
+        let id = desired.deployment;
+        if let Some(wish) = self.wishes.get(&id)
+            && !wish.is_closed()
+        {
+            wish.send_if_modified(|now| {
+                let newer = now.generation < desired.generation;
+                if newer {
+                    *now = desired;
+                }
+                newer
+            });
+            return;
+        }
+        let (wish, wishes) = watch::channel(desired);
+        self.wishes.insert(id, wish);
+        let keeper =
+            Keeper { runtime: self.runtime.clone(), wishes, reports: self.reports.clone() };
+        self.tasks.spawn(keeper.keep(id));
+    }
+
+    fn ended(&mut self, done: Result<DeploymentId, tokio::task::JoinError>) {
+        match done {
+            Ok(id) if self.wishes.get(&id).is_some_and(watch::Sender::is_closed) => {
+                self.wishes.remove(&id);
+            }
+            Ok(_) => {}
+            Err(error) => tracing::error!(%error, "a deployment's task failed"),
+        }
+    }
+}
+
+/// Keeps one deployment as it shall be, until it shall be gone and is.
+struct Keeper<R> {
+    runtime: Arc<R>,
+    wishes: watch::Receiver<Desired>,
+    reports: mpsc::Sender<Report>,
+}
+
+impl<R: Runtime> Keeper<R> {
+    async fn keep(mut self, id: DeploymentId) -> DeploymentId {
+        loop {
+            let desired = self.wishes.borrow_and_update().clone();
+            let Some(spec) = &desired.run else {
+                self.stop(&desired).await;
+                // A wish that came meanwhile needs a fresh start; otherwise the task is over.
+                if self.wishes.has_changed().unwrap_or(false) {
+                    continue;
+                }
+                return id;
+            };
+            let runtime = self.runtime.clone();
+            self.say(&desired, Observed::Starting).await;
+            tokio::select! {
+                started = runtime.start(id, spec) => match started {
+                    Ok(endpoints) => self.say(&desired, Observed::Running { endpoints }).await,
+                    Err(reason) => {
+                        self.say(&desired, Observed::Failed { reason }).await;
+                        if self.wishes.changed().await.is_err() { return id }
+                        continue;
+                    }
+                },
+                changed = self.wishes.changed() => if changed.is_err() { return id } else { continue },
+            }
+            tokio::select! {
+                ending = runtime.ended(id) => {
+                    let observed = match ending {
+                        Ending::Completed => Observed::Completed,
+                        Ending::Failed(reason) => Observed::Failed { reason },
+                    };
+                    self.say(&desired, observed).await;
+                    if self.wishes.changed().await.is_err() { return id }
+                }
+                changed = self.wishes.changed() => if changed.is_err() { return id },
+            }
+        }
+    }
+
+    async fn stop(&self, desired: &Desired) {
+        while let Err(error) = self.runtime.stop(desired.deployment).await {
+            tracing::warn!(deployment.id = %desired.deployment, %error, "it does not stop, trying again");
+            tokio::time::sleep(STOP_RETRY).await;
+        }
+        self.say(desired, Observed::Gone).await;
+    }
+
+    async fn say(&self, desired: &Desired, observed: Observed) {
+        let (deployment, generation) = (desired.deployment, desired.generation);
+        // The reporter ends only with the agent.
+        let _ = self.reports.send(Report { deployment, generation, observed }).await;
+    }
+}
+
+/// Sends reports in order, many in one call, until each has arrived.
+async fn report_all<L: Link>(link: Arc<L>, mut inbox: mpsc::Receiver<Report>) {
+    let mut batch = Vec::with_capacity(BATCH);
+    while inbox.recv_many(&mut batch, BATCH).await > 0 {
+        while let Err(LinkError(error)) = link.report(&batch).await {
+            tracing::warn!(%error, "the control plane does not take reports, trying again");
+            tokio::time::sleep(RETRY).await;
+        }
+        batch.clear();
+    }
+}

@@ -1,0 +1,5 @@
+//! The workers of deployments.
+
+mod placement;
+
+pub use placement::Placement;
