@@ -1,1 +1,96 @@
-//! x
+//! The HTTP APIs: what comes in is checked, authorised and written down as intent; workers do the
+//! rest.
+//!
+//! One module per family: [`kargo`] (unversioned), [`platform`] (`/api/v1`). No SQL is known here.
+
+mod account;
+mod admin;
+mod amount;
+mod app;
+mod body;
+mod cache;
+mod caller;
+mod docs;
+mod etag;
+mod idempotency;
+mod kargo;
+mod observe;
+mod page;
+mod password;
+mod platform;
+mod problem;
+mod serve;
+mod throttle;
+
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::Uri;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::get;
+use axum::{Json, Router};
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa::openapi::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+
+pub use app::{App, Settings};
+pub use problem::Problem;
+pub use serve::serve;
+
+/// The largest body that is read.
+const BODY_LIMIT: usize = 1024 * 1024;
+
+/// The OpenAPI documents, by name.
+pub fn documents() -> [(&'static str, OpenApi); 2] {
+    [
+        ("kargo", kargo_family().split_for_parts().1),
+        ("platform", platform_family().split_for_parts().1),
+    ]
+}
+
+fn kargo_family() -> OpenApiRouter<App> {
+    let about = "Clusters and deployments for teams: the Kargo API. Numbers may be JSON numbers, \
+                 text with blanks, or quantities such as 500m and 4Gi.";
+    OpenApiRouter::with_openapi(docs::blank("Paddock: Kargo", about)).merge(kargo::routes())
+}
+
+fn platform_family() -> OpenApiRouter<App> {
+    let about = "Everything, versioned. Errors are problem documents (RFC 9457); unknown fields in a \
+                 body are an error; lists go on with `after`; creating calls take an Idempotency-Key; \
+                 changes take If-Match.";
+    OpenApiRouter::with_openapi(docs::blank("Paddock: platform", about)).merge(platform::routes())
+}
+
+/// The server's routes.
+fn router(app: App) -> Router {
+    let (kargo, kargo_document) = kargo_family().split_for_parts();
+    let (platform, platform_document) = platform_family().split_for_parts();
+    kargo
+        .merge(platform)
+        .route("/docs/kargo.json", get(async move || Json(kargo_document)))
+        .route("/docs/platform.json", get(async move || Json(platform_document)))
+        .route("/metrics", get(observe::metrics))
+        .fallback(docs::page)
+        .layer(from_fn(idempotency::digest))
+        .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .layer(CatchPanicLayer::custom(observe::panicked))
+        .layer(from_fn_with_state(app.clone(), observe::observe))
+        .with_state(app)
+}
+
+/// Gives paths their one spelling: the Kargo API's end in a slash, all others don't.
+fn one_spelling(mut request: Request) -> Request {
+    let path = request.uri().path();
+    let bare = path.trim_end_matches('/');
+    let first = bare.split('/').nth(1).unwrap_or_default();
+    let wanted = match bare {
+        "" => "/".to_owned(),
+        _ if kargo::WORDS.contains(&first) => format!("{bare}/"),
+        _ => bare.to_owned(),
+    };
+    if wanted != path {
+        let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
+        if let Ok(uri) = format!("{wanted}{query}").parse::<Uri>() {
+            *request.uri_mut() = uri;
+        }
+    }
+    request
+}

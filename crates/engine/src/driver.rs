@@ -10,8 +10,7 @@ use model::event::Actor;
 use model::work::{Lane, Next};
 use model::{Time, backoff};
 use store::work::Claim;
-use store::{Db, entropy, work};
-use tokio::sync::watch;
+use store::{Db, Stop, entropy, work};
 use tokio::task::JoinSet;
 
 use crate::metrics::{Run, Worker};
@@ -72,20 +71,20 @@ impl Driver {
     }
 
     /// Runs until told to stop, then finishes what is under way.
-    pub async fn run(self, mut stop: watch::Receiver<bool>) {
+    pub async fn run(self, mut stop: Stop) {
         let driver = Arc::new(self);
         let mut woken = driver.db.work_signal();
         let mut running = Running::default();
         let mut next_resync = Instant::now() + driver.options.resync;
         let mut renewal = tokio::time::interval(driver.options.lease / 3);
-        while !*stop.borrow() {
+        while !stop.is_set() {
             woken.mark_unchanged();
             let sleep = driver.fill(&mut running).await.unwrap_or_else(|error| {
                 tracing::warn!(%error, "the work queue can't be read");
                 Duration::from_secs(1)
             });
             tokio::select! {
-                _ = stop.wait_for(|stop| *stop) => {}
+                () = stop.told() => {}
                 changed = woken.changed() => if changed.is_err() { break },
                 Some(done) = running.tasks.join_next_with_id() => running.ended(done),
                 _ = renewal.tick() => driver.renew(&running).await,

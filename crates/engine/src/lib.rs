@@ -9,6 +9,7 @@ pub mod deployment;
 mod driver;
 pub mod housekeeping;
 pub mod local_agent;
+pub mod local_cluster;
 mod metrics;
 mod reconcile;
 

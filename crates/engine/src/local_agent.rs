@@ -6,7 +6,7 @@ use model::agent::{Desired, Report};
 use model::cluster::Provider;
 use model::event::Actor;
 use store::deployment::reporting;
-use store::{Db, lease};
+use store::{Db, Stop, lease};
 use tokio::sync::watch;
 
 /// Which replica's agent serves the clusters on "this machine".
@@ -15,8 +15,8 @@ const LEASE_LIFE: Duration = Duration::from_secs(15);
 const RENEW: Duration = Duration::from_secs(5);
 
 /// What the agent shall do: all of it, or only what it has not answered yet.
-pub async fn desired(db: &Db, all: bool) -> store::Result<Vec<Desired>> {
-    reporting::desired(&mut db.read().await?, Provider::Local, all).await
+pub async fn desired(db: &Db, provider: Provider, all: bool) -> store::Result<Vec<Desired>> {
+    reporting::desired(&mut db.read().await?, provider, all).await
 }
 
 /// Takes in what the agent says. All of it, or nothing and an error.
@@ -29,13 +29,8 @@ pub async fn report(db: &Db, reports: &[Report]) -> store::Result<()> {
 }
 
 /// Keeps trying to be the one; tells when it is and when it is no more. Ends when told to stop.
-pub async fn lead(
-    db: Db,
-    holder: String,
-    leads: watch::Sender<bool>,
-    mut stop: watch::Receiver<bool>,
-) {
-    while !*stop.borrow() {
+pub async fn lead(db: Db, holder: String, leads: watch::Sender<bool>, mut stop: Stop) {
+    while !stop.is_set() {
         let held = take(&db, &holder).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "the lease of the local agent could not be renewed");
             false
@@ -43,7 +38,7 @@ pub async fn lead(
         if leads.send_if_modified(|leads| std::mem::replace(leads, held) != held) && held {
             wake_clusters(&db).await;
         }
-        let _ = tokio::time::timeout(RENEW, stop.wait_for(|stop| *stop)).await;
+        let _ = tokio::time::timeout(RENEW, stop.told()).await;
     }
     if let Err(error) = give_back(&db, &holder).await {
         tracing::debug!(%error, "the lease of the local agent runs out by itself");

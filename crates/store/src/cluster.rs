@@ -28,6 +28,8 @@ macro_rules! columns {
 pub struct Filter {
     /// In that status.
     pub status: Option<Status>,
+    /// Of that name.
+    pub name: Option<String>,
     /// Only the organization's own: neither shared ones nor those on their way out.
     pub only_own: bool,
 }
@@ -145,7 +147,10 @@ fn restricted<'a>(
     } else {
         "(organization_id = ? OR organization_id IS NULL)"
     };
-    select.and(visible, own).and("status = ?", filter.status.as_ref())
+    select
+        .and(visible, own)
+        .and("status = ?", filter.status.as_ref())
+        .and("name = ?", filter.name.as_ref())
 }
 
 /// Changes what users wrote on a cluster.

@@ -38,6 +38,8 @@ pub struct Limits {
 pub struct Filter {
     /// That one.
     pub id: Option<DeploymentId>,
+    /// Of that name.
+    pub name: Option<String>,
     /// On that cluster, or pinned to it.
     pub cluster: Option<ClusterId>,
     /// In that status.
@@ -126,6 +128,7 @@ fn restricted<'a>(
     select
         .and("organization_id = ?", own)
         .and("id = ?", filter.id.as_ref())
+        .and("name = ?", filter.name.as_ref())
         .and("(pinned_to = ? OR placed_on = ?)", filter.cluster.as_ref())
         .and("status = ?", filter.status.as_ref())
 }

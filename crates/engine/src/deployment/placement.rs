@@ -103,7 +103,7 @@ async fn rooms_elsewhere(
     here: ClusterId,
     owner: OrganizationId,
 ) -> Result<Vec<Resources>, Error> {
-    let ready = store::cluster::Filter { status: Some(Status::Ready), only_own: false };
+    let ready = store::cluster::Filter { status: Some(Status::Ready), ..Default::default() };
     let scope = Scope::Organization(owner);
     let clusters = store::cluster::list(read, scope, &ready, &Page::first(1000)).await?;
     Ok(clusters.iter().filter(|cluster| cluster.id != here).map(Cluster::free).collect())

@@ -1,0 +1,87 @@
+//! What every handler can reach.
+
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::Time;
+use store::deployment::Limits;
+use store::{Db, Stop, task};
+
+use crate::cache::{self, Cache};
+use crate::observe::Metrics;
+use crate::password::Passwords;
+use crate::throttle::Throttle;
+
+/// What of the API can be set.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// How many deployments there may be.
+    pub limits: Limits,
+    /// The least characters of a password.
+    pub password_min: usize,
+    /// How long a sign-in lasts.
+    pub token_life: Duration,
+    /// How long a request may take.
+    pub request_timeout: Duration,
+    /// What `self/info` says of the container runtime.
+    pub runtime: String,
+    /// Where the server keeps its files, to see whether it still can.
+    pub data_dir: Option<PathBuf>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            limits: Limits { per_organization: 1000, per_cluster: 10_000 },
+            password_min: 1,
+            token_life: Duration::from_hours(24),
+            request_timeout: Duration::from_secs(30),
+            runtime: "none".into(),
+            data_dir: None,
+        }
+    }
+}
+
+/// The application. Cheap to clone.
+#[derive(Clone)]
+pub struct App(Arc<Inner>);
+
+/// What the application consists of.
+pub struct Inner {
+    pub(crate) db: Db,
+    pub(crate) settings: Settings,
+    pub(crate) passwords: Passwords,
+    pub(crate) throttle: Throttle,
+    pub(crate) cache: Cache,
+    pub(crate) metrics: Metrics,
+    pub(crate) started_at: Time,
+    /// Becomes true when the server stops: streams end then.
+    pub(crate) stop: Stop,
+}
+
+impl Deref for App {
+    type Target = Inner;
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+impl App {
+    /// The application on a database. `engine` are the workers' series, shown at `/metrics` too.
+    pub fn new(db: Db, settings: Settings, engine: &engine::Metrics, stop: Stop) -> Self {
+        let app = Self(Arc::new(Inner {
+            passwords: Passwords::new(db.entropy()),
+            throttle: Throttle::default(),
+            cache: Cache::default(),
+            metrics: Metrics::new(engine),
+            started_at: db.now(),
+            db: db.clone(),
+            settings,
+            stop,
+        }));
+        task::spawn("forget users that changed", cache::follow(db, Arc::downgrade(&app.0)));
+        app
+    }
+}

@@ -1,0 +1,69 @@
+//! Who somebody is, remembered for seconds, so that not every request asks the database.
+//!
+//! Entries are dropped at once when any user changes or signs out, in this replica by the handler
+//! and in the others by the event that they follow.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use model::Time;
+use model::user::User;
+use store::{Db, Scope, event};
+
+/// How long an answer is believed.
+const BELIEVED_FOR: Duration = Duration::from_secs(10);
+const MAX_ENTRIES: usize = 50_000;
+
+/// Users by the hash of what they showed.
+#[derive(Default)]
+pub(crate) struct Cache(Mutex<HashMap<String, (User, Time)>>);
+
+impl Cache {
+    pub(crate) fn get(&self, hash: &str, now: Time) -> Option<User> {
+        let users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        users.get(hash).filter(|(_, until)| *until > now).map(|(user, _)| user.clone())
+    }
+
+    /// Remembers a user, until `end` at the latest.
+    pub(crate) fn put(&self, hash: &str, user: &User, now: Time, end: Time) {
+        let mut users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if users.len() >= MAX_ENTRIES {
+            users.clear();
+        }
+        users.insert(hash.to_owned(), (user.clone(), (now + BELIEVED_FOR).min(end)));
+    }
+
+    pub(crate) fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+/// Follows the event log and forgets everybody when a user has changed.
+pub(crate) async fn follow(db: Db, cache: std::sync::Weak<crate::app::Inner>) {
+    let mut signal = db.event_signal();
+    let users = event::Filter { kind: Some("user".into()), ..event::Filter::default() };
+    let mut seen = None;
+    while signal.changed().await.is_ok() {
+        let Some(app) = cache.upgrade() else { return };
+        let changed = async {
+            let mut read = db.read().await?;
+            let after = match seen {
+                Some(seq) => seq,
+                None => event::last(&mut read).await?,
+            };
+            let events = event::list(&mut read, Scope::All, &users, after, 1000).await?;
+            let last = events.last().map_or(after, |event| event.seq);
+            Ok::<_, store::Error>((last, seen.is_none() || !events.is_empty()))
+        };
+        match changed.await {
+            Ok((last, changed)) => {
+                seen = Some(last);
+                if changed {
+                    app.cache.clear();
+                }
+            }
+            Err(_) => app.cache.clear(),
+        }
+    }
+}

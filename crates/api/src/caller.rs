@@ -1,0 +1,130 @@
+//! Who calls: a bearer token or HTTP Basic, on every call that needs to know.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use axum::extract::{ConnectInfo, FromRequestParts};
+use axum::http::request::Parts;
+use axum::http::{Extensions, HeaderMap, header};
+use data_encoding::BASE64;
+use model::event::Actor;
+use model::user::{Access, Role, User};
+use store::{Scope, entropy, token};
+
+use crate::{App, Problem, account};
+
+/// Somebody who is signed in.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    /// Who.
+    pub(crate) user: User,
+    /// The hash of the token, if it was one.
+    pub(crate) token: Option<String>,
+}
+
+impl Caller {
+    /// What the caller may see: its organization's things; everybody's for the administrator.
+    pub(crate) fn scope(&self) -> Scope {
+        match self.user.access {
+            Access::Platform => Scope::All,
+            Access::Tenant => self.own(),
+        }
+    }
+
+    /// The caller's organization, also for the administrator.
+    pub(crate) fn own(&self) -> Scope {
+        Scope::Organization(self.user.organization_id)
+    }
+
+    pub(crate) fn actor(&self) -> Actor {
+        Actor::User(self.user.id)
+    }
+
+    pub(crate) fn is_admin(&self) -> bool {
+        self.user.access == Access::Platform
+    }
+
+    pub(crate) fn must_be_owner(&self) -> Result<(), Problem> {
+        if self.user.role == Role::Owner || self.is_admin() {
+            return Ok(());
+        }
+        Err(Problem::forbidden("Only an owner of the organization may do this; ask one of them."))
+    }
+
+    pub(crate) fn must_be_admin(&self, what: &str) -> Result<(), Problem> {
+        if self.is_admin() {
+            return Ok(());
+        }
+        Err(Problem::forbidden(format!("Only the platform administrator may {what}.")))
+    }
+}
+
+impl FromRequestParts<App> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let Some((scheme, value)) = authorization(&parts.headers) else {
+            return Err(Problem::unauthenticated(
+                "Sign in first: send Authorization: Bearer <token>, or user name and password as Basic.",
+            ));
+        };
+        if scheme.eq_ignore_ascii_case("bearer") {
+            return by_token(app, value).await;
+        }
+        if scheme.eq_ignore_ascii_case("basic") {
+            return by_password(app, value, address(&parts.extensions)).await;
+        }
+        Err(Problem::unauthenticated("Only the schemes Bearer and Basic are understood."))
+    }
+}
+
+/// The scheme and the value of the `Authorization` header.
+pub(crate) fn authorization(headers: &HeaderMap) -> Option<(&str, &str)> {
+    let text = headers.get(header::AUTHORIZATION)?.to_str().ok()?.trim();
+    let (scheme, value) = text.split_once(' ')?;
+    Some((scheme, value.trim()))
+}
+
+async fn by_token(app: &App, secret: &str) -> Result<Caller, Problem> {
+    let (hash, now) = (entropy::hash(secret), app.db.now());
+    if let Some(user) = app.cache.get(&hash, now) {
+        return Ok(Caller { user, token: Some(hash) });
+    }
+    let found = token::find(&mut app.db.read().await?, &hash, now).await?;
+    let (user, expires_at) = found.ok_or_else(|| {
+        Problem::unauthenticated("The token is not valid or has ended; sign in again.")
+    })?;
+    app.cache.put(&hash, &user, now, expires_at);
+    Ok(Caller { user, token: Some(hash) })
+}
+
+async fn by_password(app: &App, value: &str, from: IpAddr) -> Result<Caller, Problem> {
+    let malformed = || Problem::unauthenticated("The Basic credentials can't be read.");
+    let bytes = BASE64.decode(value.as_bytes()).map_err(|_| malformed())?;
+    let text = String::from_utf8(bytes).map_err(|_| malformed())?;
+    let (username, password) = text.split_once(':').ok_or_else(malformed)?;
+    // Remembered under a name that a token can't have: those hash without a prefix.
+    let (hash, now) = (entropy::hash(&format!("basic {value}")), app.db.now());
+    if let Some(user) = app.cache.get(&hash, now) {
+        return Ok(Caller { user, token: None });
+    }
+    let user = account::verify(app, username, password, from).await?;
+    app.cache.put(&hash, &user, now, now + Duration::from_mins(1));
+    Ok(Caller { user, token: None })
+}
+
+/// Where a request comes from.
+pub(crate) struct From(pub(crate) IpAddr);
+
+impl<S: Send + Sync> FromRequestParts<S> for From {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        Ok(Self(address(&parts.extensions)))
+    }
+}
+
+fn address(extensions: &Extensions) -> IpAddr {
+    let from = extensions.get::<ConnectInfo<SocketAddr>>();
+    from.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(address)| address.ip())
+}

@@ -1,0 +1,59 @@
+//! The OpenAPI documents and the pages built into the binary.
+
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{Components, InfoBuilder, OpenApi, OpenApiBuilder, SecurityRequirement};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::Problem;
+use crate::problem::Document;
+
+/// An OpenAPI document without paths.
+pub(crate) fn blank(title: &str, description: &str) -> OpenApi {
+    let info = InfoBuilder::new()
+        .title(title)
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some(description));
+    let mut components = Components::new();
+    for (name, scheme) in [("bearer", HttpAuthScheme::Bearer), ("basic", HttpAuthScheme::Basic)] {
+        let scheme = SecurityScheme::Http(HttpBuilder::new().scheme(scheme).build());
+        components.add_security_scheme(name, scheme);
+    }
+    let mut schemas = vec![(Document::name().into_owned(), Document::schema())];
+    Document::schemas(&mut schemas);
+    components.schemas.extend(schemas);
+    let none: [String; 0] = [];
+    let security = ["bearer", "basic"].map(|name| SecurityRequirement::new(name, none.clone()));
+    OpenApiBuilder::new()
+        .info(info.build())
+        .components(Some(components))
+        .security(Some(security))
+        .build()
+}
+
+/// The console and the documents' page.
+pub(crate) async fn page(request: Request) -> Response {
+    let Some(file) = console::file(request.uri().path()) else {
+        return Problem::new(
+            StatusCode::NOT_FOUND,
+            "There is nothing at this path; /docs lists what there is.",
+        )
+        .into_response();
+    };
+    let fixed = |name: HeaderName, value: &'static str| (name, HeaderValue::from_static(value));
+    let headers = [
+        fixed(header::CONTENT_TYPE, file.content_type),
+        fixed(header::ETAG, file.etag),
+        fixed(header::CACHE_CONTROL, console::CACHE_CONTROL),
+        fixed(header::CONTENT_SECURITY_POLICY, console::CONTENT_SECURITY_POLICY),
+        fixed(header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        fixed(header::REFERRER_POLICY, "no-referrer"),
+    ];
+    let seen = request.headers().get(header::IF_NONE_MATCH).and_then(|v| v.to_str().ok());
+    if seen.is_some_and(|seen| seen.contains(file.etag)) {
+        return (StatusCode::NOT_MODIFIED, headers).into_response();
+    }
+    (headers, file.body).into_response()
+}

@@ -1,0 +1,119 @@
+//! `Idempotency-Key`: a creating call that is repeated acts once and answers the same.
+//!
+//! The answer is kept in the transaction of the act itself, so there is no moment at which one
+//! exists without the other.
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{FromRequestParts, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use store::idempotency::{self, Answer};
+use store::{Tx, entropy};
+
+use crate::caller::Caller;
+use crate::{App, BODY_LIMIT, Problem};
+
+const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// The caller's key for this act, if it gave one.
+pub(crate) struct Once {
+    key: Option<String>,
+    /// What is asked for, as a hash: the same key can't mean two things.
+    request: String,
+}
+
+/// What the middleware found out about the body.
+#[derive(Clone)]
+struct Digest(String);
+
+/// Hashes the bodies of requests that carry a key, before anybody reads them.
+pub(crate) async fn digest(request: Request, next: Next) -> Response {
+    if !request.headers().contains_key(&HEADER) {
+        return next.run(request).await;
+    }
+    let (mut parts, body) = request.into_parts();
+    let Ok(bytes) = to_bytes(body, BODY_LIMIT).await else {
+        return Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "The body is larger than 1 MiB.")
+            .into_response();
+    };
+    let text = format!("{} {} {}", parts.method, parts.uri.path(), String::from_utf8_lossy(&bytes));
+    parts.extensions.insert(Digest(entropy::hash(&text)));
+    next.run(Request::from_parts(parts, Body::from(bytes))).await
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Once {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let request = parts.extensions.get::<Digest>().map(|d| d.0.clone()).unwrap_or_default();
+        let Some(value) = parts.headers.get(&HEADER) else {
+            return Ok(Self { key: None, request });
+        };
+        let key = value.to_str().unwrap_or_default().trim();
+        if key.is_empty() || key.len() > 255 {
+            let detail = "Idempotency-Key must have 1 to 255 visible ASCII characters.";
+            return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
+        }
+        Ok(Self { key: Some(key.to_owned()), request })
+    }
+}
+
+impl Once {
+    /// The answer of before, if this was done already.
+    pub(crate) async fn replay(
+        &self,
+        tx: &mut Tx,
+        by: &Caller,
+    ) -> Result<Option<Response>, Problem> {
+        let Some(key) = &self.key else { return Ok(None) };
+        let found = idempotency::get(tx, &by.user.id.to_string(), key).await?;
+        found.map(|answer| self.again(answer)).transpose()
+    }
+
+    /// Keeps the answer, makes the act durable, and answers.
+    pub(crate) async fn finish(
+        self,
+        app: &App,
+        mut tx: Tx,
+        by: &Caller,
+        body: &impl Serialize,
+        headers: impl axum::response::IntoResponseParts,
+    ) -> Result<Response, Problem> {
+        let body = serde_json::to_string(body).expect("answers are plain data");
+        if let Some(key) = &self.key {
+            let owner = by.user.id.to_string();
+            let answer = Answer { request: self.request.clone(), status: 201, body: body.clone() };
+            if !idempotency::create(&mut tx, &owner, key, &answer).await? {
+                // The same call came twice at once and the other was faster: undo this one.
+                drop(tx);
+                let found = idempotency::get(&mut app.db.read().await?, &owner, key).await?;
+                let answer = found
+                    .ok_or_else(|| Problem::conflict("The same call is under way; try again."))?;
+                return self.again(answer);
+            }
+        }
+        tx.commit().await?;
+        Ok((StatusCode::CREATED, headers, json(body)).into_response())
+    }
+
+    fn again(&self, answer: Answer) -> Result<Response, Problem> {
+        if answer.request != self.request {
+            return Err(Problem::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "This Idempotency-Key was used for another request; use a new key for a new request.",
+            ));
+        }
+        let replayed = HeaderName::from_static("idempotency-replayed");
+        let status = u16::try_from(answer.status).ok().and_then(|s| StatusCode::from_u16(s).ok());
+        let status = status.unwrap_or(StatusCode::CREATED);
+        Ok((status, [(replayed, HeaderValue::from_static("true"))], json(answer.body))
+            .into_response())
+    }
+}
+
+fn json(body: String) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body)
+}

@@ -1,0 +1,140 @@
+//! Around every request: an id, a line in the log, a measurement, a time limit, and the writing-out
+//! of problems.
+
+use std::time::{Duration, Instant};
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+use store::{entropy, work};
+
+use crate::{App, Problem};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Labels {
+    method: String,
+    route: String,
+    status: u16,
+}
+
+/// The API's series, and the whole registry.
+pub(crate) struct Metrics {
+    registry: Registry,
+    requests: Family<Labels, Counter>,
+    seconds: Histogram,
+    queue: Gauge,
+    failing: Gauge,
+}
+
+impl Metrics {
+    pub(crate) fn new(engine: &engine::Metrics) -> Self {
+        let mut registry = Registry::with_prefix("paddock");
+        engine.register(&mut registry);
+        let requests = Family::<Labels, Counter>::default();
+        let seconds = Histogram::new(exponential_buckets(0.000_25, 4.0, 10));
+        let (queue, failing) = (Gauge::default(), Gauge::default());
+        registry.register("http_requests", "Requests by route and status", requests.clone());
+        registry.register("http_seconds", "How long requests took", seconds.clone());
+        registry.register("work_queue", "Keys in the work queue", queue.clone());
+        registry.register("work_failing", "Keys whose last step failed", failing.clone());
+        Self { registry, requests, seconds, queue, failing }
+    }
+
+    fn record(&self, method: String, route: String, status: u16, took: Duration) {
+        self.requests.get_or_create(&Labels { method, route, status }).inc();
+        self.seconds.observe(took.as_secs_f64());
+    }
+}
+
+/// All series, as Prometheus reads them.
+pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
+    let (queue, failing) = work::depth(&mut app.db.read().await?).await?;
+    app.metrics.queue.set(queue);
+    app.metrics.failing.set(failing);
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &app.metrics.registry).map_err(|_| {
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "The metrics can't be written.")
+    })?;
+    let format = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok(([(header::CONTENT_TYPE, HeaderValue::from_static(format))], text).into_response())
+}
+
+/// The middleware.
+pub(crate) async fn observe(State(app): State<App>, request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let id = format!("{:016x}", entropy::noise(app.db.entropy()));
+    let method = request.method().to_string();
+    let path = request.uri().path().to_owned();
+    let matched = request.extensions().get::<MatchedPath>();
+    let route = matched.map_or_else(|| "none".to_owned(), |matched| matched.as_str().to_owned());
+    let response = tokio::time::timeout(app.settings.request_timeout, next.run(request)).await;
+    let mut response = response.unwrap_or_else(|_| late(app.settings.request_timeout));
+    write_problem(&mut response, &id);
+    let took = started.elapsed();
+    // Not the query: it may hold an invite's code.
+    tracing::info!(
+        request.id = id,
+        method,
+        path,
+        status = response.status().as_u16(),
+        took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+        "{method} {path}"
+    );
+    app.metrics.record(method, route, response.status().as_u16(), took);
+    let id = HeaderValue::from_str(&id).expect("hexadecimal digits");
+    response.headers_mut().insert(REQUEST_ID, id);
+    response
+}
+
+fn late(limit: Duration) -> Response {
+    let detail = format!("It took longer than {} s; it may still be done.", limit.as_secs());
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).into_response()
+}
+
+fn write_problem(response: &mut Response, id: &str) {
+    let Some(problem) = response.extensions_mut().remove::<Problem>().or_else(|| unnamed(response))
+    else {
+        return;
+    };
+    let body = serde_json::to_vec(&problem.document(id)).expect("a problem is plain data");
+    let kind = HeaderValue::from_static("application/problem+json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response.headers_mut().remove(header::CONTENT_LENGTH);
+    *response.body_mut() = body.into();
+}
+
+/// What the framework itself refuses.
+fn unnamed(response: &Response) -> Option<Problem> {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    let status = response.status();
+    if status.as_u16() < 400 || kind.is_some_and(|kind| kind.as_bytes().ends_with(b"json")) {
+        return None;
+    }
+    let detail = match status {
+        StatusCode::METHOD_NOT_ALLOWED => {
+            "This path does not take this method; /docs lists what it takes."
+        }
+        StatusCode::BAD_REQUEST => "The request's path can't be read.",
+        _ => status.canonical_reason().unwrap_or("It can't be done."),
+    };
+    Some(Problem::new(status, detail))
+}
+
+/// What a panic in a handler becomes.
+pub(crate) fn panicked(_: Box<dyn std::any::Any + Send + 'static>) -> Response {
+    tracing::error!("a handler panicked");
+    Problem::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "Something is wrong on our side; it has been logged.",
+    )
+    .into_response()
+}

@@ -1,0 +1,48 @@
+//! The platform API, `/api/v1`: everything, versioned. Unknown fields in a body are an error.
+
+pub(crate) mod cluster;
+pub(crate) mod deployment;
+pub(crate) mod event;
+pub(crate) mod health;
+pub(crate) mod invite;
+pub(crate) mod login;
+pub(crate) mod organization;
+pub(crate) mod user;
+
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::App;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(login::login))
+        .routes(routes!(login::logout))
+        .routes(routes!(organization::organization_list, organization::organization_create))
+        .routes(routes!(organization::organization_get, organization::organization_update))
+        .routes(routes!(user::user_list))
+        .routes(routes!(user::user_get, user::user_update, user::user_delete))
+        .routes(routes!(invite::invite_list, invite::invite_create))
+        .routes(routes!(invite::invite_check))
+        .routes(routes!(invite::invite_redeem))
+        .routes(routes!(invite::invite_get, invite::invite_revoke))
+        .routes(routes!(invite::invite_reopen))
+        .routes(routes!(cluster::cluster_list, cluster::cluster_create))
+        .routes(routes!(cluster::cluster_get, cluster::cluster_update, cluster::cluster_delete))
+        .routes(routes!(cluster::capacity_check))
+        .routes(routes!(cluster::capacity_take))
+        .routes(routes!(cluster::capacity_give_back))
+        .routes(routes!(deployment::deployment_list, deployment::deployment_create))
+        .routes(routes!(
+            deployment::deployment_get,
+            deployment::deployment_update,
+            deployment::deployment_delete
+        ))
+        .routes(routes!(deployment::deployment_history))
+        .routes(routes!(event::event_list))
+        .routes(routes!(health::self_info))
+        .routes(routes!(health::self_liveliness))
+        .routes(routes!(health::self_readiness))
+        .routes(routes!(health::self_started))
+        .routes(routes!(health::self_ping))
+}

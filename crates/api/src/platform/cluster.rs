@@ -1,0 +1,303 @@
+//! Clusters and their capacity.
+
+use std::collections::BTreeMap;
+
+use axum::Json as Answer;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use model::cluster::{NewCluster, Provider, Status};
+use model::{ClusterId, OrganizationId, Resources, Time, cluster, name};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::amount::{self, Amount, Availability, Capacity};
+use crate::body::Json;
+use crate::caller::Caller;
+use crate::etag::{IfMatch, etag};
+use crate::idempotency::Once;
+use crate::page::{List, Query, Slice, id};
+use crate::{App, Problem};
+
+/// A cluster.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Cluster {
+    #[schema(value_type = String)]
+    id: ClusterId,
+    /// Who owns it; nobody when it is shared by all.
+    #[schema(value_type = Option<String>)]
+    organization_id: Option<OrganizationId>,
+    /// Is it shared by all organizations?
+    shared: bool,
+    name: String,
+    /// Where it is on its way: `accepted`, `provisioning`, `provisioned`, `waiting_for_agent`,
+    /// `ready`, `failed`, `deprovisioning`, `cleanup`.
+    #[schema(value_type = String)]
+    status: Status,
+    /// Why it is there.
+    status_reason: String,
+    #[schema(value_type = String)]
+    provider: Provider,
+    cloud_provider: String,
+    region: String,
+    labels: BTreeMap<String, String>,
+    /// How much it has of each resource type.
+    capacity: BTreeMap<String, Capacity>,
+    /// How many deployments are on it or pinned to it.
+    deployments: i64,
+    /// Counts the changes of what users set; also its ETag.
+    generation: i64,
+    created_by: String,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Time,
+}
+
+impl From<cluster::Cluster> for Cluster {
+    fn from(c: cluster::Cluster) -> Self {
+        Self {
+            id: c.id,
+            organization_id: c.organization_id,
+            shared: c.organization_id.is_none(),
+            name: c.name,
+            status: c.status,
+            status_reason: c.status_reason,
+            provider: c.provider,
+            cloud_provider: c.cloud_provider,
+            region: c.region,
+            labels: c.labels,
+            capacity: amount::capacities(c.capacity),
+            deployments: c.deployments,
+            generation: c.generation,
+            created_by: c.created_by,
+            created_at: c.created_at,
+            updated_at: c.updated_at,
+        }
+    }
+}
+
+/// A cluster to make.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewCluster)]
+pub(crate) struct Wanted {
+    name: String,
+    /// `local`: this machine serves it, with the capacity that is declared here.
+    provider: Option<String>,
+    #[schema(value_type = BTreeMap<String, Amount>)]
+    capacity: Resources,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    cloud_provider: Option<String>,
+    region: Option<String>,
+}
+
+/// What of a cluster shall change.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ClusterChange {
+    name: Option<String>,
+    labels: Option<BTreeMap<String, String>>,
+    /// New totals, never below what is used; by the platform administrator only.
+    #[schema(value_type = Option<BTreeMap<String, Amount>>)]
+    capacity: Option<Resources>,
+}
+
+/// An amount of each resource type.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ResourceRequest {
+    #[schema(value_type = BTreeMap<String, Amount>)]
+    resources: Resources,
+}
+
+/// Which clusters are wanted.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ClusterFilter {
+    /// Only those in this status.
+    status: Option<String>,
+    /// Only those of this name.
+    name: Option<String>,
+}
+
+/// Makes a cluster. It is `ready` shortly after: follow its status.
+#[utoipa::path(post, path = "/api/v1/clusters", tag = "clusters", request_body = Wanted,
+    params(("Idempotency-Key" = Option<String>, Header, description = "Acts once, however often it is sent")),
+    responses((status = 201, body = Cluster, description = "Asked for"), Problem))]
+pub(crate) async fn cluster_create(
+    State(app): State<App>,
+    caller: Caller,
+    once: Once,
+    Json(wanted): Json<Wanted>,
+) -> Result<Response, Problem> {
+    let new = wanted.checked()?;
+    let mut tx = app.db.begin(caller.actor()).await?;
+    if let Some(answer) = once.replay(&mut tx, &caller).await? {
+        return Ok(answer);
+    }
+    let made = store::cluster::create(&mut tx, Some(caller.user.organization_id), &new).await?;
+    let generation = made.generation;
+    once.finish(&app, tx, &caller, &Cluster::from(made), etag(generation)).await
+}
+
+impl Wanted {
+    fn checked(self) -> Result<NewCluster, Problem> {
+        let provider = match self.provider.as_deref() {
+            None => Provider::Local,
+            Some(text) => text.parse().map_err(|_| {
+                let known = Provider::ALL.iter().map(|p| p.as_str()).collect::<Vec<_>>().join(", ");
+                Problem::field(
+                    "provider",
+                    format!("is none of those that this server has: {known}"),
+                )
+            })?,
+        };
+        let new = NewCluster {
+            name: self.name,
+            provider,
+            cloud_provider: self.cloud_provider.unwrap_or_else(|| "local".into()),
+            region: self.region.unwrap_or_else(|| "local".into()),
+            labels: self.labels,
+            capacity: self.capacity,
+        };
+        Ok(new.check(["name", "capacity"])?)
+    }
+}
+
+/// Lists the organization's clusters and the shared ones.
+#[utoipa::path(get, path = "/api/v1/clusters", tag = "clusters", params(ClusterFilter, Slice),
+    responses((status = 200, body = List<Cluster>, description = "A part of the list"), Problem))]
+pub(crate) async fn cluster_list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(filter): Query<ClusterFilter>,
+    Query(slice): Query<Slice>,
+) -> Result<Answer<List<Cluster>>, Problem> {
+    let page = slice.page()?;
+    let status = filter.status.as_deref().map(str::parse).transpose()?;
+    let filter = store::cluster::Filter { status, name: filter.name, only_own: false };
+    let found =
+        store::cluster::list(&mut app.db.read().await?, caller.scope(), &filter, &page).await?;
+    let items = found.into_iter().map(Cluster::from).collect();
+    Ok(Answer(List::new(items, &page, |c| c.id.to_string())))
+}
+
+/// One cluster.
+#[utoipa::path(get, path = "/api/v1/clusters/{id}", tag = "clusters",
+    params(("id" = String, Path, description = "Its id")),
+    responses((status = 200, body = Cluster, description = "The cluster"), Problem))]
+pub(crate) async fn cluster_get(
+    State(app): State<App>,
+    caller: Caller,
+    Path(text): Path<String>,
+) -> Result<impl IntoResponse + use<>, Problem> {
+    let id = id("cluster", &text)?;
+    let found = store::cluster::get(&mut app.db.read().await?, caller.scope(), id).await?;
+    Ok((etag(found.generation), Answer(Cluster::from(found))))
+}
+
+/// Changes what users wrote on a cluster, or, as the platform administrator, its totals.
+#[utoipa::path(patch, path = "/api/v1/clusters/{id}", tag = "clusters", request_body = ClusterChange,
+    params(("id" = String, Path, description = "Its id"),
+        ("If-Match" = Option<String>, Header, description = "Change only this version")),
+    responses((status = 200, body = Cluster, description = "Changed"), Problem))]
+pub(crate) async fn cluster_update(
+    State(app): State<App>,
+    caller: Caller,
+    Path(text): Path<String>,
+    seen: IfMatch,
+    Json(change): Json<ClusterChange>,
+) -> Result<impl IntoResponse + use<>, Problem> {
+    let id = id("cluster", &text)?;
+    let new_name = change.name.as_deref().map(|text| name::line("name", text, 100)).transpose()?;
+    change.labels.as_ref().map(|labels| name::labels("labels", labels)).transpose()?;
+    change.capacity.as_ref().map(|total| cluster::total("capacity", total)).transpose()?;
+    let mut tx = app.db.begin(caller.actor()).await?;
+    let mut found = store::cluster::get_own(&mut tx, caller.scope(), id).await?;
+    if change.capacity.is_some() {
+        caller.must_be_admin("change a cluster's capacity")?;
+    }
+    seen.check(found.generation)?;
+    if new_name.is_some() || change.labels.is_some() {
+        let (name, labels) = (new_name.as_deref(), change.labels.as_ref());
+        found = store::cluster::set_words(&mut tx, id, name, labels).await?;
+    }
+    if let Some(total) = &change.capacity {
+        found = store::cluster::set_total(&mut tx, id, total).await?;
+    }
+    tx.commit().await?;
+    Ok((etag(found.generation), Answer(Cluster::from(found))))
+}
+
+/// Deletes a cluster; not while deployments exist.
+#[utoipa::path(delete, path = "/api/v1/clusters/{id}", tag = "clusters",
+    params(("id" = String, Path, description = "Its id")),
+    responses((status = 202, body = Cluster, description = "On its way out"), Problem))]
+pub(crate) async fn cluster_delete(
+    State(app): State<App>,
+    caller: Caller,
+    Path(text): Path<String>,
+) -> Result<(StatusCode, Answer<Cluster>), Problem> {
+    let id = id("cluster", &text)?;
+    let mut tx = app.db.begin(caller.actor()).await?;
+    let found = store::cluster::get_own(&mut tx, caller.scope(), id).await?;
+    let leaving = store::cluster::request_delete(&mut tx, &found).await?;
+    tx.commit().await?;
+    Ok((StatusCode::ACCEPTED, Answer(leaving.into())))
+}
+
+/// Tells whether the cluster has that much free right now.
+#[utoipa::path(post, path = "/api/v1/clusters/{id}/capacity/check", tag = "clusters",
+    params(("id" = String, Path, description = "Its id")), request_body = ResourceRequest,
+    responses((status = 200, body = Availability, description = "Whether it fits"), Problem))]
+pub(crate) async fn capacity_check(
+    State(app): State<App>,
+    caller: Caller,
+    Path(text): Path<String>,
+    Json(wanted): Json<ResourceRequest>,
+) -> Result<Answer<Availability>, Problem> {
+    let id = id("cluster", &text)?;
+    amount::request("resources", &wanted.resources)?;
+    let found = store::cluster::get(&mut app.db.read().await?, caller.scope(), id).await?;
+    Ok(Answer(Availability::of(&wanted.resources, &found.free())))
+}
+
+/// Takes capacity by hand: all of it or none.
+#[utoipa::path(post, path = "/api/v1/clusters/{id}/capacity/take", tag = "clusters",
+    params(("id" = String, Path, description = "Its id")), request_body = ResourceRequest,
+    responses((status = 200, body = Cluster, description = "Taken"), Problem))]
+pub(crate) async fn capacity_take(
+    State(app): State<App>,
+    caller: Caller,
+    Path(text): Path<String>,
+    Json(wanted): Json<ResourceRequest>,
+) -> Result<Answer<Cluster>, Problem> {
+    let id = id("cluster", &text)?;
+    amount::request("resources", &wanted.resources)?;
+    let mut tx = app.db.begin(caller.actor()).await?;
+    store::cluster::get_own(&mut tx, caller.scope(), id).await?;
+    let taken = store::cluster::take(&mut tx, id, &wanted.resources).await?;
+    tx.commit().await?;
+    Ok(Answer(taken.into()))
+}
+
+/// Gives back what was taken by hand: all of it or none. What deployments hold is not touched.
+#[utoipa::path(post, path = "/api/v1/clusters/{id}/capacity/give-back", tag = "clusters",
+    params(("id" = String, Path, description = "Its id")), request_body = ResourceRequest,
+    responses((status = 200, body = Cluster, description = "Given back"), Problem))]
+pub(crate) async fn capacity_give_back(
+    State(app): State<App>,
+    caller: Caller,
+    Path(text): Path<String>,
+    Json(wanted): Json<ResourceRequest>,
+) -> Result<Answer<Cluster>, Problem> {
+    let id = id("cluster", &text)?;
+    amount::request("resources", &wanted.resources)?;
+    let mut tx = app.db.begin(caller.actor()).await?;
+    store::cluster::get_own(&mut tx, caller.scope(), id).await?;
+    let given = store::cluster::give_back(&mut tx, id, &wanted.resources).await?;
+    tx.commit().await?;
+    Ok(Answer(given.into()))
+}

@@ -1,0 +1,221 @@
+//! The event log: as a list, and as a stream that can be resumed.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::sse::{self, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream::{self, Stream, StreamExt};
+use model::event::Kind;
+use model::{OrganizationId, Time};
+use serde::{Deserialize, Serialize};
+use store::event::Filter;
+use store::{Db, Scope, Stop};
+use tokio::sync::watch;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::caller::Caller;
+use crate::page::{MAX_LIMIT, Query, number};
+use crate::{App, Problem};
+
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// One change of one subject.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Event {
+    /// Its place in the log.
+    seq: i64,
+    #[schema(value_type = String, format = DateTime)]
+    at: Time,
+    #[schema(value_type = Option<String>)]
+    organization_id: Option<OrganizationId>,
+    /// Who did it: `user:<id>`, `anonymous`, `worker:<name>`, `agent` or `server`.
+    actor: String,
+    /// What kind of subject changed.
+    kind: String,
+    /// The subject's id.
+    subject: String,
+    /// `kind.change`, for example `deployment.preempted`.
+    #[serde(rename = "type")]
+    change: String,
+    /// The subject's state after the change, without secrets.
+    #[schema(value_type = Object)]
+    data: serde_json::Value,
+}
+
+impl From<model::event::Event> for Event {
+    fn from(e: model::event::Event) -> Self {
+        Self {
+            seq: e.seq,
+            at: e.at,
+            organization_id: e.organization_id,
+            actor: e.actor,
+            kind: e.kind,
+            subject: e.subject,
+            change: e.change,
+            data: e.data,
+        }
+    }
+}
+
+/// A part of the log.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct EventList {
+    items: Vec<Event>,
+    /// Give this as `after` to get the next part; nothing if this was the last.
+    next: Option<i64>,
+}
+
+impl EventList {
+    pub(crate) fn new(items: Vec<Event>, limit: i64) -> Self {
+        let is_full = i64::try_from(items.len()).is_ok_and(|n| n >= limit);
+        let next = items.last().filter(|_| is_full).map(|event| event.seq);
+        Self { items, next }
+    }
+}
+
+/// Which events are wanted.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct EventFilter {
+    /// Only of this kind of subject: `organization`, `user`, `invite`, `cluster`, `deployment`.
+    kind: Option<String>,
+    /// Only of the subject with this id.
+    subject: Option<String>,
+    /// Only of this type, `kind.change`.
+    #[serde(rename = "type")]
+    change: Option<String>,
+    /// Not before this time (RFC 3339).
+    since: Option<String>,
+    /// Only after this place in the log.
+    #[param(value_type = Option<i64>)]
+    after: Option<String>,
+    /// How many at most, from 1 to 1000.
+    #[param(value_type = Option<i64>)]
+    limit: Option<String>,
+}
+
+impl EventFilter {
+    fn checked(&self) -> Result<Filter, Problem> {
+        if let Some(kind) = &self.kind {
+            kind.parse::<Kind>()?;
+        }
+        let since = self.since.as_deref().map(str::parse).transpose();
+        let since =
+            since.map_err(|e: model::time::NotATime| Problem::field("since", e.to_string()))?;
+        let (kind, subject, change) =
+            (self.kind.clone(), self.subject.clone(), self.change.clone());
+        Ok(Filter { kind, subject, change, since })
+    }
+}
+
+/// Lists events, oldest first. With `Accept: text/event-stream` it goes on as they happen: from now
+/// on, or after `after` or `Last-Event-ID`.
+#[utoipa::path(get, path = "/api/v1/events", tag = "events", params(EventFilter),
+    responses((status = 200, description = "A part of the log, or the stream",
+        content((EventList = "application/json"), (String = "text/event-stream"))), Problem))]
+pub(crate) async fn event_list(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    Query(query): Query<EventFilter>,
+) -> Result<Response, Problem> {
+    let filter = query.checked()?;
+    let after = query
+        .after
+        .as_deref()
+        .map(|text| number("after", Some(text), 0, 0, i64::MAX))
+        .transpose()?;
+    if wants_stream(&headers) {
+        let resumed = headers.get("last-event-id").and_then(|v| v.to_str().ok());
+        let resumed =
+            resumed.map(|text| number("Last-Event-ID", Some(text), 0, 0, i64::MAX)).transpose()?;
+        return stream(&app, caller, filter, resumed.or(after)).await;
+    }
+    let limit = number("limit", query.limit.as_deref(), 100, 1, MAX_LIMIT)?;
+    app.db.settle_events().await?;
+    let mut read = app.db.read().await?;
+    let found =
+        store::event::list(&mut read, caller.scope(), &filter, after.unwrap_or(0), limit).await?;
+    let items = found.into_iter().map(Event::from).collect();
+    Ok(Answer(EventList::new(items, limit)).into_response())
+}
+
+fn wants_stream(headers: &HeaderMap) -> bool {
+    let accept = headers.get(header::ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    accept.contains("text/event-stream")
+}
+
+/// A reader's place in the log, and what it wants of it.
+struct Reader {
+    db: Db,
+    scope: Scope,
+    filter: Filter,
+    after: i64,
+    signal: watch::Receiver<u64>,
+    stop: Stop,
+}
+
+async fn stream(
+    app: &App,
+    caller: Caller,
+    filter: Filter,
+    after: Option<i64>,
+) -> Result<Response, Problem> {
+    let signal = app.db.event_signal();
+    let after = match after {
+        Some(seq) => seq,
+        None => {
+            app.db.settle_events().await?;
+            store::event::last(&mut app.db.read().await?).await?
+        }
+    };
+    let (db, scope, stop) = (app.db.clone(), caller.scope(), app.stop.clone());
+    let reader = Reader { db, scope, filter, after, signal, stop };
+    let events = stream::unfold(reader, next_batch).flat_map(stream::iter);
+    // Before anything happens the reader knows its place: should the stream break, it resumes here.
+    let place = stream::once(async move { Ok(sse::Event::default().id(after.to_string())) });
+    let answer = Sse::new(place.chain(as_sse(events)));
+    let answer = answer.keep_alive(KeepAlive::new().interval(HEARTBEAT));
+    Ok(answer.into_response())
+}
+
+/// The next events, as soon as there are some. Ends when the server stops.
+async fn next_batch(mut reader: Reader) -> Option<(Vec<Event>, Reader)> {
+    loop {
+        if reader.stop.is_set() {
+            return None;
+        }
+        reader.signal.mark_unchanged();
+        match read(&reader).await {
+            Ok(found) if !found.is_empty() => {
+                reader.after = found.last().map_or(reader.after, |event| event.seq);
+                return Some((found.into_iter().map(Event::from).collect(), reader));
+            }
+            Ok(_) => {}
+            Err(error) => {
+                tracing::warn!(%error, "a stream can't read the log; its reader will resume");
+                return None;
+            }
+        }
+        tokio::select! {
+            changed = reader.signal.changed() => changed.ok()?,
+            () = reader.stop.told() => {}
+        }
+    }
+}
+
+async fn read(reader: &Reader) -> store::Result<Vec<model::event::Event>> {
+    let mut read = reader.db.read().await?;
+    store::event::list(&mut read, reader.scope, &reader.filter, reader.after, 500).await
+}
+
+fn as_sse(events: impl Stream<Item = Event>) -> impl Stream<Item = Result<sse::Event, Infallible>> {
+    events.map(|event| {
+        let data = serde_json::to_string(&event).expect("an event is plain data");
+        Ok(sse::Event::default().id(event.seq.to_string()).event(event.change).data(data))
+    })
+}

@@ -1,0 +1,255 @@
+//! Invites: single-use codes that bring a new user into an organization.
+
+use axum::Json as Answer;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use model::{InviteId, OrganizationId, Time, UserId, invite};
+use serde::{Deserialize, Serialize};
+use store::{Read, Scope};
+use utoipa::ToSchema;
+
+use super::user::User;
+use crate::account::Wanted;
+use crate::body::{Json, OptionalJson};
+use crate::caller::Caller;
+use crate::page::{List, Query, Slice, id};
+use crate::{App, Problem, account};
+
+/// An invite.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Invite {
+    #[schema(value_type = String)]
+    id: InviteId,
+    #[schema(value_type = String)]
+    organization_id: OrganizationId,
+    /// Can it be used now?
+    active: bool,
+    /// Was it used, or is its time over? Used and merely expired differ by `used_by`.
+    expired: bool,
+    /// The username of who used it since it was last opened.
+    used_by: Option<String>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    used_at: Option<Time>,
+    /// How often it was used in all.
+    times_used: i64,
+    #[schema(value_type = String)]
+    created_by: UserId,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+    #[schema(value_type = String, format = DateTime)]
+    expires_at: Time,
+    /// The code itself; only in the answer that made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
+    /// All its uses, oldest first; only when one invite is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uses: Option<Vec<InviteUse>>,
+}
+
+/// One use of an invite.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct InviteUse {
+    #[schema(value_type = String)]
+    user_id: UserId,
+    username: String,
+    #[schema(value_type = String, format = DateTime)]
+    used_at: Time,
+}
+
+/// How an invite's code is doing.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct InviteStatus {
+    code: String,
+    /// Can it be used now?
+    active: bool,
+    /// Was it used, or is its time over?
+    expired: bool,
+    /// The username of who used it.
+    used_by: Option<String>,
+    #[schema(value_type = String, format = DateTime)]
+    expires_at: Time,
+    /// The name of the organization that invites.
+    organization: String,
+}
+
+/// How long a code shall work.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct InviteLife {
+    /// In seconds; seven days when it is left out.
+    expires_in: Option<i64>,
+}
+
+/// A code.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct InviteCode {
+    code: String,
+}
+
+/// Who joins.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Redemption {
+    code: String,
+    username: String,
+    password: String,
+    display_name: Option<String>,
+}
+
+/// Makes an invite. Its code is shown only in this answer.
+#[utoipa::path(post, path = "/api/v1/invites", tag = "invites", request_body = Option<InviteLife>,
+    responses((status = 201, body = Invite, description = "Made"), Problem))]
+pub(crate) async fn invite_create(
+    State(app): State<App>,
+    caller: Caller,
+    OptionalJson(wanted): OptionalJson<InviteLife>,
+) -> Result<(StatusCode, Answer<Invite>), Problem> {
+    let life = invite::life("expires_in", wanted.expires_in)?;
+    let (invite, code) = account::invite(&app, &caller.user, life).await?;
+    let mut shown = view(&mut app.db.read().await?, invite, app.db.now()).await?;
+    shown.code = Some(code);
+    Ok((StatusCode::CREATED, Answer(shown)))
+}
+
+/// Lists the organization's invites.
+#[utoipa::path(get, path = "/api/v1/invites", tag = "invites", params(Slice),
+    responses((status = 200, body = List<Invite>, description = "A part of the list"), Problem))]
+pub(crate) async fn invite_list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(slice): Query<Slice>,
+) -> Result<Answer<List<Invite>>, Problem> {
+    let page = slice.page()?;
+    let mut read = app.db.read().await?;
+    let mut items = Vec::new();
+    for invite in store::invite::list(&mut read, caller.scope(), &page).await? {
+        items.push(view(&mut read, invite, app.db.now()).await?);
+    }
+    Ok(Answer(List::new(items, &page, |i| i.id.to_string())))
+}
+
+/// One invite with all its uses.
+#[utoipa::path(get, path = "/api/v1/invites/{id}", tag = "invites",
+    params(("id" = String, Path, description = "Its id, not its code")),
+    responses((status = 200, body = Invite, description = "The invite"), Problem))]
+pub(crate) async fn invite_get(
+    State(app): State<App>,
+    caller: Caller,
+    Path(text): Path<String>,
+) -> Result<Answer<Invite>, Problem> {
+    let id = id("invite", &text)?;
+    let mut read = app.db.read().await?;
+    let invite = store::invite::get(&mut read, caller.scope(), id).await?;
+    let uses = store::invite::uses(&mut read, id).await?.into_iter().map(|u| InviteUse {
+        user_id: u.user_id,
+        username: u.username,
+        used_at: u.used_at,
+    });
+    let uses = Some(uses.collect());
+    Ok(Answer(Invite { uses, ..view(&mut read, invite, app.db.now()).await? }))
+}
+
+/// Opens an invite again: its code works once more.
+#[utoipa::path(post, path = "/api/v1/invites/{id}/reopen", tag = "invites",
+    params(("id" = String, Path, description = "Its id, not its code")),
+    request_body = Option<InviteLife>,
+    responses((status = 200, body = Invite, description = "Open again"), Problem))]
+pub(crate) async fn invite_reopen(
+    State(app): State<App>,
+    caller: Caller,
+    Path(text): Path<String>,
+    OptionalJson(wanted): OptionalJson<InviteLife>,
+) -> Result<Answer<Invite>, Problem> {
+    let id = id("invite", &text)?;
+    let life = invite::life("expires_in", wanted.expires_in)?;
+    let mut tx = app.db.begin(caller.actor()).await?;
+    store::invite::get(&mut tx, caller.scope(), id).await?;
+    caller.must_be_owner()?;
+    let invite = store::invite::reopen(&mut tx, caller.scope(), id, life).await?;
+    tx.commit().await?;
+    view(&mut app.db.read().await?, invite, app.db.now()).await.map(Answer)
+}
+
+/// Ends an invite before its time.
+#[utoipa::path(delete, path = "/api/v1/invites/{id}", tag = "invites",
+    params(("id" = String, Path, description = "Its id, not its code")),
+    responses((status = 204, description = "Its code no longer works"), Problem))]
+pub(crate) async fn invite_revoke(
+    State(app): State<App>,
+    caller: Caller,
+    Path(text): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let id = id("invite", &text)?;
+    let mut tx = app.db.begin(caller.actor()).await?;
+    store::invite::get(&mut tx, caller.scope(), id).await?;
+    caller.must_be_owner()?;
+    store::invite::revoke(&mut tx, caller.scope(), id).await?;
+    tx.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Tells how a code is doing.
+#[utoipa::path(post, path = "/api/v1/invites/check", tag = "invites", security(()),
+    request_body = InviteCode,
+    responses((status = 200, body = InviteStatus, description = "Its status"), Problem))]
+pub(crate) async fn invite_check(
+    State(app): State<App>,
+    Json(wanted): Json<InviteCode>,
+) -> Result<Answer<InviteStatus>, Problem> {
+    status(&app, wanted.code).await.map(Answer)
+}
+
+/// Uses a code: makes a user in the organization that invites.
+#[utoipa::path(post, path = "/api/v1/invites/redeem", tag = "invites", security(()),
+    request_body = Redemption,
+    responses((status = 201, body = User, description = "Joined"), Problem))]
+pub(crate) async fn invite_redeem(
+    State(app): State<App>,
+    Json(new): Json<Redemption>,
+) -> Result<(StatusCode, Answer<User>), Problem> {
+    let display_name = new.display_name.as_deref();
+    let wanted = Wanted { username: &new.username, password: &new.password, display_name };
+    let user = account::redeem(&app, &new.code, &wanted).await?;
+    Ok((StatusCode::CREATED, Answer(user.into())))
+}
+
+/// How a code is doing, for whoever bears it.
+pub(crate) async fn status(app: &App, code: String) -> Result<InviteStatus, Problem> {
+    let invite = account::invite_of(app, &code).await?;
+    let mut read = app.db.read().await?;
+    let organization =
+        store::organization::get(&mut read, Scope::All, invite.organization_id).await?;
+    let shown = view(&mut read, invite, app.db.now()).await?;
+    Ok(InviteStatus {
+        code,
+        active: shown.active,
+        expired: shown.expired,
+        used_by: shown.used_by,
+        expires_at: shown.expires_at,
+        organization: organization.name,
+    })
+}
+
+async fn view(read: &mut Read, invite: invite::Invite, now: Time) -> Result<Invite, Problem> {
+    let expired = invite.is_expired(now);
+    let uses = match invite.used_by {
+        Some(_) => store::invite::uses(read, invite.id).await?,
+        None => Vec::new(),
+    };
+    let used_by = uses.into_iter().rfind(|u| Some(u.user_id) == invite.used_by).map(|u| u.username);
+    Ok(Invite {
+        id: invite.id,
+        organization_id: invite.organization_id,
+        active: !expired,
+        expired,
+        used_by,
+        used_at: invite.used_at,
+        times_used: invite.times_used,
+        created_by: invite.created_by,
+        created_at: invite.created_at,
+        expires_at: invite.expires_at,
+        code: None,
+        uses: None,
+    })
+}

@@ -1,0 +1,146 @@
+//! Organizations.
+
+use axum::Json as Answer;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use model::{OrganizationId, Time};
+use serde::{Deserialize, Serialize};
+use store::{Page, Scope};
+use utoipa::ToSchema;
+
+use super::user::User;
+use crate::account::Wanted;
+use crate::body::Json;
+use crate::caller::Caller;
+use crate::etag::{IfMatch, etag};
+use crate::page::{List, MAX_LIMIT, Query, Slice, id};
+use crate::{App, Problem, account};
+
+/// An organization.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Organization {
+    #[schema(value_type = String)]
+    id: OrganizationId,
+    name: String,
+    /// How many deployments it has.
+    deployments: i64,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+    /// Its users; only when one organization is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    members: Option<Vec<User>>,
+}
+
+impl From<model::organization::Organization> for Organization {
+    fn from(o: model::organization::Organization) -> Self {
+        let (id, name, deployments) = (o.id, o.name, o.deployments);
+        Self { id, name, deployments, created_at: o.created_at, members: None }
+    }
+}
+
+/// An organization to make.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewOrganization {
+    name: String,
+    owner: NewUser,
+}
+
+/// A user to make.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewUser {
+    username: String,
+    password: String,
+    display_name: Option<String>,
+}
+
+/// What was made.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Founded {
+    organization: Organization,
+    user: User,
+}
+
+/// What of an organization shall change.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OrganizationChange {
+    name: String,
+}
+
+/// Makes an organization and its first owner.
+#[utoipa::path(post, path = "/api/v1/organizations", tag = "organizations", security(()),
+    request_body = NewOrganization,
+    responses((status = 201, body = Founded, description = "Made"), Problem))]
+pub(crate) async fn organization_create(
+    State(app): State<App>,
+    Json(new): Json<NewOrganization>,
+) -> Result<(StatusCode, Answer<Founded>), Problem> {
+    let owner = Wanted {
+        username: &new.owner.username,
+        password: &new.owner.password,
+        display_name: new.owner.display_name.as_deref(),
+    };
+    let (organization, user) = account::found(&app, &new.name, &owner, ["name", "owner"]).await?;
+    let founded = Founded { organization: organization.into(), user: user.into() };
+    Ok((StatusCode::CREATED, Answer(founded)))
+}
+
+/// Lists the caller's organization; all of them for the platform administrator.
+#[utoipa::path(get, path = "/api/v1/organizations", tag = "organizations", params(Slice),
+    responses((status = 200, body = List<Organization>, description = "A part of the list"), Problem))]
+pub(crate) async fn organization_list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(slice): Query<Slice>,
+) -> Result<Answer<List<Organization>>, Problem> {
+    let page = slice.page()?;
+    let found = store::organization::list(&mut app.db.read().await?, caller.scope(), &page).await?;
+    let items = found.into_iter().map(Organization::from).collect();
+    Ok(Answer(List::new(items, &page, |o| o.id.to_string())))
+}
+
+/// One organization with its members.
+#[utoipa::path(get, path = "/api/v1/organizations/{id}", tag = "organizations",
+    params(("id" = String, Path, description = "Its id")),
+    responses((status = 200, body = Organization, description = "The organization"), Problem))]
+pub(crate) async fn organization_get(
+    State(app): State<App>,
+    caller: Caller,
+    Path(text): Path<String>,
+) -> Result<impl IntoResponse + use<>, Problem> {
+    let id = id("organization", &text)?;
+    let mut read = app.db.read().await?;
+    let found = store::organization::get(&mut read, caller.scope(), id).await?;
+    let members =
+        store::user::list(&mut read, Scope::Organization(id), &Page::first(MAX_LIMIT)).await?;
+    let members = Some(members.into_iter().map(User::from).collect());
+    let generation = found.generation;
+    Ok((etag(generation), Answer(Organization { members, ..found.into() })))
+}
+
+/// Changes an organization's name.
+#[utoipa::path(patch, path = "/api/v1/organizations/{id}", tag = "organizations",
+    params(("id" = String, Path, description = "Its id"),
+        ("If-Match" = Option<String>, Header, description = "Change only this version")),
+    request_body = OrganizationChange,
+    responses((status = 200, body = Organization, description = "Changed"), Problem))]
+pub(crate) async fn organization_update(
+    State(app): State<App>,
+    caller: Caller,
+    Path(text): Path<String>,
+    seen: IfMatch,
+    Json(change): Json<OrganizationChange>,
+) -> Result<impl IntoResponse + use<>, Problem> {
+    let id: OrganizationId = id("organization", &text)?;
+    let name = model::organization::name("name", &change.name)?;
+    let mut tx = app.db.begin(caller.actor()).await?;
+    let found = store::organization::get(&mut tx, caller.scope(), id).await?;
+    caller.must_be_owner()?;
+    seen.check(found.generation)?;
+    let changed = store::organization::set_name(&mut tx, id, &name).await?;
+    tx.commit().await?;
+    Ok((etag(changed.generation), Answer(Organization::from(changed))))
+}

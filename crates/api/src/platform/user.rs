@@ -1,0 +1,180 @@
+//! Users of an organization.
+
+use axum::Json as Answer;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use model::user::{Access, Role};
+use model::{OrganizationId, Time, UserId, name, user};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::body::Json;
+use crate::caller::{Caller, From as Address};
+use crate::etag::{IfMatch, etag};
+use crate::page::{List, Query, Slice, id};
+use crate::{App, Problem, account};
+
+/// A user.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct User {
+    #[schema(value_type = String)]
+    id: UserId,
+    username: String,
+    display_name: String,
+    /// `owner` or `member`.
+    #[schema(value_type = String)]
+    role: Role,
+    /// `tenant`, or `platform` for the platform administrator.
+    #[schema(value_type = String)]
+    access: Access,
+    #[schema(value_type = String)]
+    organization_id: OrganizationId,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+}
+
+impl From<model::user::User> for User {
+    fn from(u: model::user::User) -> Self {
+        Self {
+            id: u.id,
+            username: u.username,
+            display_name: u.display_name,
+            role: u.role,
+            access: u.access,
+            organization_id: u.organization_id,
+            created_at: u.created_at,
+        }
+    }
+}
+
+/// What of a user shall change.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UserChange {
+    /// By the user itself or an owner.
+    display_name: Option<String>,
+    /// `owner` or `member`; by an owner.
+    #[schema(value_type = Option<String>)]
+    role: Option<Role>,
+    /// A new password, by the user itself. All its sign-ins end.
+    password: Option<String>,
+    /// The password of now; needed to set a new one.
+    current_password: Option<String>,
+}
+
+/// Lists the users of the caller's organization.
+#[utoipa::path(get, path = "/api/v1/users", tag = "users", params(Slice),
+    responses((status = 200, body = List<User>, description = "A part of the list"), Problem))]
+pub(crate) async fn user_list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(slice): Query<Slice>,
+) -> Result<Answer<List<User>>, Problem> {
+    let page = slice.page()?;
+    let found = store::user::list(&mut app.db.read().await?, caller.own(), &page).await?;
+    let items = found.into_iter().map(User::from).collect();
+    Ok(Answer(List::new(items, &page, |u| u.id.to_string())))
+}
+
+/// One user; `me` is the caller.
+#[utoipa::path(get, path = "/api/v1/users/{id}", tag = "users",
+    params(("id" = String, Path, description = "Its id, or `me`")),
+    responses((status = 200, body = User, description = "The user"), Problem))]
+pub(crate) async fn user_get(
+    State(app): State<App>,
+    caller: Caller,
+    Path(text): Path<String>,
+) -> Result<impl IntoResponse + use<>, Problem> {
+    let id = which(&caller, &text)?;
+    let found = store::user::get(&mut app.db.read().await?, caller.scope(), id).await?;
+    Ok((etag(found.generation), Answer(User::from(found))))
+}
+
+/// Changes a user: its name, its role, its password.
+#[utoipa::path(patch, path = "/api/v1/users/{id}", tag = "users",
+    params(("id" = String, Path, description = "Its id, or `me`"),
+        ("If-Match" = Option<String>, Header, description = "Change only this version")),
+    request_body = UserChange,
+    responses((status = 200, body = User, description = "Changed"), Problem))]
+pub(crate) async fn user_update(
+    State(app): State<App>,
+    caller: Caller,
+    from: Address,
+    Path(text): Path<String>,
+    seen: IfMatch,
+    Json(change): Json<UserChange>,
+) -> Result<impl IntoResponse + use<>, Problem> {
+    let id = which(&caller, &text)?;
+    let is_self = id == caller.user.id;
+    if !is_self || change.role.is_some() {
+        // Whether the user exists is told first: somebody else's is not there at all.
+        store::user::get(&mut app.db.read().await?, caller.scope(), id).await?;
+        caller.must_be_owner()?;
+    }
+    let display_name = change.display_name.as_deref();
+    let display_name =
+        display_name.map(|text| name::line("display_name", text, 200)).transpose()?;
+    let password_hash = new_password(&app, &caller, &change, is_self, from).await?;
+    let mut tx = app.db.begin(caller.actor()).await?;
+    seen.check(store::user::get(&mut tx, caller.scope(), id).await?.generation)?;
+    let change = store::user::Change { display_name, role: change.role, password_hash };
+    let changed = store::user::set(&mut tx, caller.scope(), id, &change).await?;
+    tx.commit().await?;
+    app.cache.clear();
+    Ok((etag(changed.generation), Answer(User::from(changed))))
+}
+
+/// The hash of the new password, if one is asked for by who may.
+async fn new_password(
+    app: &App,
+    caller: &Caller,
+    change: &UserChange,
+    is_self: bool,
+    from: Address,
+) -> Result<Option<String>, Problem> {
+    let Some(password) = &change.password else { return Ok(None) };
+    if !is_self && !caller.is_admin() {
+        return Err(Problem::forbidden("Only the user itself may change its password."));
+    }
+    user::password("password", password, app.settings.password_min)?;
+    if is_self {
+        let current = change
+            .current_password
+            .as_deref()
+            .ok_or_else(|| Problem::field("current_password", "is needed to set a new password"))?;
+        account::verify(app, &caller.user.username, current, from.0).await.map_err(|problem| {
+            if problem.is_unauthenticated() {
+                return Problem::field("current_password", "is wrong");
+            }
+            problem
+        })?;
+    }
+    let turn = app.passwords.turn().await;
+    app.passwords.hash(turn, app.db.entropy(), password).await.map(Some)
+}
+
+/// Removes a user from the organization. Its sign-ins end at once.
+#[utoipa::path(delete, path = "/api/v1/users/{id}", tag = "users",
+    params(("id" = String, Path, description = "Its id, or `me`")),
+    responses((status = 204, description = "Removed"), Problem))]
+pub(crate) async fn user_delete(
+    State(app): State<App>,
+    caller: Caller,
+    Path(text): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let id = which(&caller, &text)?;
+    let mut tx = app.db.begin(caller.actor()).await?;
+    store::user::get(&mut tx, caller.scope(), id).await?;
+    if id != caller.user.id {
+        caller.must_be_owner()?;
+    }
+    store::user::delete(&mut tx, caller.scope(), id).await?;
+    tx.commit().await?;
+    app.cache.clear();
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn which(caller: &Caller, text: &str) -> Result<UserId, Problem> {
+    if text == "me" { Ok(caller.user.id) } else { id("user", text) }
+}

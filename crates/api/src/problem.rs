@@ -1,0 +1,196 @@
+//! What went wrong, for the caller: RFC 9457 problem documents.
+//!
+//! A handler's error becomes a [`Problem`]; it is written out in one place, by the middleware in
+//! `observe`, which also knows the request's id.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use model::Invalid;
+use model::invalid::FieldError;
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder, ResponsesBuilder};
+
+/// What went wrong.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    status: StatusCode,
+    detail: String,
+    errors: Vec<FieldError>,
+    retry_after_secs: Option<u64>,
+}
+
+/// A problem document, as RFC 9457 has it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub(crate) struct Document {
+    /// Always `about:blank`: the status says what kind of problem it is.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// The status in words.
+    title: String,
+    /// The HTTP status.
+    status: u16,
+    /// What went wrong and what to do, as a sentence.
+    detail: String,
+    /// Which fields are at fault, if any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<Field>,
+    /// Names this request in the server's log.
+    request_id: String,
+}
+
+/// A field that is at fault.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ProblemField)]
+struct Field {
+    /// Where it is, as a path: `user.username`.
+    field: String,
+    /// What is wrong with it and what is allowed.
+    detail: String,
+}
+
+impl Problem {
+    /// A problem of that status.
+    pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self { status, detail: detail.into(), errors: Vec::new(), retry_after_secs: None }
+    }
+
+    /// 400, about one field.
+    pub(crate) fn field(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Invalid::new(field, detail).into()
+    }
+
+    /// 401: who are you?
+    pub(crate) fn unauthenticated(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, detail)
+    }
+
+    /// 403: not you.
+    pub(crate) fn forbidden(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, detail)
+    }
+
+    /// 404, about a thing that is not there, or not the caller's.
+    pub(crate) fn not_found(kind: &str, id: &str) -> Self {
+        let id: String = id.chars().take(64).collect();
+        Self::new(StatusCode::NOT_FOUND, format!("There is no {kind} {id:?} here."))
+    }
+
+    /// 409: not as things are.
+    pub(crate) fn conflict(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, detail)
+    }
+
+    /// 429: not so fast.
+    pub(crate) fn too_many(detail: impl Into<String>, retry_after_secs: u64) -> Self {
+        let retry_after_secs = Some(retry_after_secs.max(1));
+        Self { retry_after_secs, ..Self::new(StatusCode::TOO_MANY_REQUESTS, detail) }
+    }
+
+    pub(crate) fn is_unauthenticated(&self) -> bool {
+        self.status == StatusCode::UNAUTHORIZED
+    }
+
+    pub(crate) fn document(&self, request_id: &str) -> Document {
+        let errors =
+            self.errors.iter().map(|e| Field { field: e.field.clone(), detail: e.detail.clone() });
+        Document {
+            kind: "about:blank",
+            title: self.status.canonical_reason().unwrap_or("Error").to_owned(),
+            status: self.status.as_u16(),
+            detail: self.detail.clone(),
+            errors: errors.collect(),
+            request_id: request_id.to_owned(),
+        }
+    }
+}
+
+impl From<Invalid> for Problem {
+    fn from(invalid: Invalid) -> Self {
+        let detail = match invalid.0.as_slice() {
+            [one] => format!("{}: {}.", one.field, one.detail),
+            many => format!("{} fields are not valid.", many.len()),
+        };
+        Self { errors: invalid.0, ..Self::new(StatusCode::BAD_REQUEST, detail) }
+    }
+}
+
+impl From<store::Error> for Problem {
+    fn from(error: store::Error) -> Self {
+        use store::Error::{
+            Broken, Conflict, Invalid, Limit, NotFound, Short, Stale, Taken, Unavailable,
+        };
+        match error {
+            NotFound { kind, id } => Self::not_found(kind, &id),
+            Stale { .. } => {
+                Self::new(StatusCode::PRECONDITION_FAILED, sentence(&error.to_string()))
+            }
+            Taken { field } => {
+                let taken =
+                    FieldError { field: field.into(), detail: "is taken; choose another".into() };
+                Self {
+                    errors: vec![taken],
+                    ..Self::conflict(format!("{field} is taken; choose another."))
+                }
+            }
+            Conflict(detail) => Self::conflict(sentence(&detail)),
+            Short { missing } => {
+                Self::conflict(format!("Not possible: {missing} too much. Nothing was changed."))
+            }
+            Limit { limit, what } => Self::conflict(format!(
+                "The limit of {limit} {what} is reached; delete some, or ask the platform administrator to raise it."
+            )),
+            Invalid(invalid) => invalid.into(),
+            Unavailable(cause) => {
+                tracing::warn!(cause, "the store is not available");
+                let problem = Self::new(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "The database does not answer right now; try again in a moment.",
+                );
+                Self { retry_after_secs: Some(1), ..problem }
+            }
+            Broken(cause) => {
+                tracing::error!(cause, "the store failed");
+                Self::new(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "Something is wrong on our side; it has been logged.",
+                )
+            }
+        }
+    }
+}
+
+/// The same, with a capital at its start and a full stop at its end.
+fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", chars.as_str())
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        if let Some(secs) = self.retry_after_secs {
+            response.headers_mut().insert(header::RETRY_AFTER, secs.into());
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            let offer =
+                HeaderValue::from_static("Bearer realm=\"paddock\", Basic realm=\"paddock\"");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, offer);
+        }
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl utoipa::IntoResponses for Problem {
+    fn responses() -> std::collections::BTreeMap<String, RefOr<utoipa::openapi::Response>> {
+        let schema = Ref::from_schema_name("Problem");
+        let content = ContentBuilder::new().schema(Some(schema)).build();
+        let response = ResponseBuilder::new()
+            .description("What went wrong, and what to do about it.")
+            .content("application/problem+json", content);
+        ResponsesBuilder::new().response("default", response).build().responses
+    }
+}

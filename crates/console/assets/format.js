@@ -1,0 +1,75 @@
+// Turns values into words. Nothing here knows the document.
+
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+const BYTES = /^(ram|memory|disk|storage)/;
+const number = new Intl.NumberFormat("en", { maximumFractionDigits: 3 });
+const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
+/** `4294967296` of ram is `4 GiB`; `1.5` of cpu stays `1.5`. Small amounts of ram have no unit: nobody gave one. */
+export function quantity(kind, amount) {
+  if (!BYTES.test(kind) || amount < 1024 * 1024) return number.format(amount);
+  const power = Math.min(Math.floor(Math.log2(amount) / 10), UNITS.length - 1);
+  return `${number.format(Math.round((amount / 1024 ** power) * 100) / 100)} ${UNITS[power]}`;
+}
+
+/** `{cpu: 1, ram: 2}` as `1 cpu · 2 ram`; lines break only between the amounts. */
+export function quantities(amounts) {
+  return Object.entries(amounts ?? {}).sort(byKind).map(([kind, amount]) => `${quantity(kind, amount)} ${kind}`.replaceAll(" ", "\u00a0")).join(" · ");
+}
+
+const ORDER = ["cpu", "gpu", "ram"];
+
+/** Sorts `[kind, …]` pairs: the well-known kinds first. */
+export function byKind([a], [b]) {
+  const rank = (kind) => (ORDER.indexOf(kind) + ORDER.length + 1) % (ORDER.length + 1);
+  return rank(a) - rank(b) || a.localeCompare(b);
+}
+
+/** How long ago something was, in the fewest words. */
+export function ago(time, now = Date.now()) {
+  const seconds = Math.round((now - Date.parse(time)) / 1000);
+  if (Math.abs(seconds) < 5) return "just now";
+  const [amount, unit] = span(Math.abs(seconds));
+  return seconds > 0 ? `${amount} ${unit} ago` : `in ${amount} ${unit}`;
+}
+
+function span(seconds) {
+  if (seconds < 60) return [seconds, "s"];
+  if (seconds < 3600) return [Math.floor(seconds / 60), "min"];
+  if (seconds < 2 * 86_400) return [Math.floor(seconds / 3600), "h"];
+  return [Math.floor(seconds / 86_400), "days"];
+}
+
+/** The full local date and time. */
+export function fullTime(time) {
+  return moment.format(new Date(time));
+}
+
+/** `waiting_for_agent` as `Waiting for agent`. */
+export function sentence(word) {
+  const text = String(word).replaceAll("_", " ");
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** `1 cluster`, `2 clusters`. */
+export function count(amount, word) {
+  return `${number.format(amount)} ${word}${amount === 1 ? "" : "s"}`;
+}
+
+/** Splits a command line as a shell would: blanks separate, quotes keep together, `\` escapes. */
+export function words(line) {
+  const found = [];
+  for (const match of line.matchAll(/(?:[^\s"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+/g)) {
+    found.push(match[0].replace(/'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(.)/g, (_, raw, quoted, one) => raw ?? quoted?.replace(/\\(.)/g, "$1") ?? one));
+  }
+  return found;
+}
+
+/** `KEY=value` lines as an object; a line without `=` is a key with an empty value. */
+export function pairs(text) {
+  const lines = text.split("\n").map((line) => line.trim()).filter(Boolean);
+  return Object.fromEntries(lines.map((line) => {
+    const at = line.indexOf("=");
+    return at < 0 ? [line, ""] : [line.slice(0, at).trim(), line.slice(at + 1).trim()];
+  }));
+}

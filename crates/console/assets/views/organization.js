@@ -1,0 +1,100 @@
+// The organization: its name, who belongs to it, and who may join.
+
+import { call, session } from "../api.js";
+import { h, keyed, put, toast } from "../dom.js";
+import { confirm, dialog, field, form } from "../form.js";
+import { count } from "../format.js";
+import { invites, organizations, users } from "../live.js";
+import { failure, head, time } from "../parts.js";
+import { inviteCreate, inviteRow } from "./invites.js";
+
+export function organization() {
+  const top = h("div");
+  const members = h("ul", { class: "rows" });
+  const open = h("ul", { class: "rows" });
+  const all = h("ul", { class: "rows" });
+  const others = h("section", { class: "panel", hidden: session.user.access !== "platform" }, h("h2", {}, "All organizations"), all);
+  const isOwner = () => session.user.role === "owner" || session.user.access === "platform";
+  const node = h("div", {}, top,
+    h("div", { class: "columns" },
+      h("section", { class: "panel" }, h("h2", {}, "Members"), members),
+      h("section", { class: "panel" }, h("h2", {}, "Invites", h("button", { class: "plain small", "data-new": true, onclick: inviteCreate }, "New invite")), open)),
+    others);
+  let shown = null;
+
+  function update() {
+    const mine = organizations.get(session.user.organization_id);
+    const mark = JSON.stringify([mine, organizations.loaded]);
+    if (shown !== mark) put(top, mine ? about(mine, isOwner()) : head("Organization"));
+    shown = mark;
+    rows(members, users, users.all.sort((a, b) => a.username.localeCompare(b.username)), (user) => memberRow(user, isOwner()), "Nobody is here yet.");
+    rows(open, invites, invites.all.sort((a, b) => b.created_at.localeCompare(a.created_at)), (invite) => inviteRow(invite, isOwner()), "No invites. Make one to let somebody join.");
+    rows(all, organizations, organizations.all.sort((a, b) => a.name.localeCompare(b.name)), organizationRow, "");
+  }
+
+  invites.load();
+  return { title: "Organization", node, update };
+}
+
+function rows(node, collection, items, build, none) {
+  keyed(node, items, (item) => item.id, build);
+  if (items.length) return;
+  put(node, collection.problem ? failure(collection.problem, () => collection.load()) : h("li", { class: "none" }, collection.loaded ? none : "Loading…"));
+}
+
+function about(mine, isOwner) {
+  return head(mine.name, {
+    below: h("p", { class: "sub" }, `${count(mine.deployments, "deployment")} · created `, time(mine.created_at)),
+    actions: isOwner && h("button", { class: "plain", onclick: () => rename(mine) }, "Rename"),
+  });
+}
+
+function rename(mine) {
+  dialog("Rename the organization", (close) => form({
+    fields: [field({ name: "name", label: "Name", required: true, value: mine.name })],
+    action: "Save", cancel: close,
+    async send({ name }) {
+      organizations.put({ ...mine, ...(await call("PATCH", `/organizations/${mine.id}`, { name: name.trim() })) });
+      close();
+    },
+  }));
+}
+
+function memberRow(user, isOwner) {
+  const self = user.id === session.user.id;
+  const role = isOwner
+    ? h("select", { "aria-label": `Role of ${user.username}`, class: "small", onchange: (event) => setRole(user, event.target) }, ["owner", "member"].map((name) => h("option", { value: name, selected: user.role === name }, name)))
+    : h("span", { class: "tag" }, user.role);
+  return h("li", { class: "member" },
+    h("span", { class: "avatar", "aria-hidden": "true" }, user.username.slice(0, 1).toUpperCase()),
+    h("div", { class: "grow" }, h("b", {}, user.display_name || user.username), self && h("span", { class: "tag" }, "you"), user.access === "platform" && h("span", { class: "tag" }, "platform"),
+      h("p", { class: "sub" }, user.username, " · joined ", time(user.created_at))),
+    role,
+    isOwner && !self && h("button", { class: "plain small warn", "aria-label": `Remove ${user.username}`, onclick: () => remove(user) }, "Remove"));
+}
+
+async function setRole(user, select) {
+  try {
+    users.put(await call("PATCH", `/users/${user.id}`, { role: select.value }));
+    toast(`${user.username} is now ${select.value}`);
+  } catch (problem) {
+    select.value = user.role;
+    toast(problem.message, "bad");
+  }
+}
+
+function remove(user) {
+  confirm({
+    title: `Remove ${user.username}?`,
+    text: "They can't sign in any more. What they made stays with the organization.",
+    action: "Remove member",
+    async send() {
+      await call("DELETE", `/users/${user.id}`);
+      users.remove(user.id);
+    },
+  });
+}
+
+function organizationRow(one) {
+  return h("li", {}, h("div", { class: "row-head" }, h("b", {}, one.name), h("span", { class: "side-note" }, count(one.deployments, "deployment"), " · created ", time(one.created_at))));
+}

@@ -1,0 +1,108 @@
+//! The client: the tree of commands, and which function carries out which.
+//!
+//! It knows the server by its HTTP interface alone. From `model` it takes words, from `store` the
+//! clock and randomness; it never opens a database.
+
+mod call;
+mod cluster;
+mod config;
+mod deployment;
+mod error;
+mod events;
+mod follow;
+mod format;
+mod http;
+mod invite;
+mod login;
+mod org;
+mod page;
+mod parse;
+mod password;
+mod print;
+mod problem;
+mod progress;
+mod prompt;
+mod resources;
+mod sse;
+mod subject;
+mod table;
+mod wait;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use config::Session;
+use error::Error;
+use http::Api;
+use print::{Output, Printer};
+
+const HEADING: &str = "Global options";
+
+/// What every command of the client takes.
+#[derive(Args)]
+pub(crate) struct Global {
+    /// Where the server is [default: the one of the last login, or http://127.0.0.1:8001]
+    #[arg(long, global = true, env = "PADDOCK_SERVER", value_name = "URL", help_heading = HEADING)]
+    server: Option<String>,
+    /// How answers are printed; json is the server's answer as it came
+    #[arg(short, long, global = true, value_enum, default_value_t, value_name = "FORMAT", help_heading = HEADING)]
+    output: Output,
+}
+
+/// The commands of the client.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Signs in and remembers the token
+    Login(login::Args),
+    /// Signs out: the token is dead at once
+    #[command(after_help = "Example:\n  paddock logout")]
+    Logout,
+    /// Shows who is signed in, and where
+    #[command(after_help = "Example:\n  paddock whoami")]
+    Whoami,
+    /// The organization: its members and its invites
+    #[command(subcommand, after_help = "Example:\n  paddock org create acme --username ann")]
+    Org(org::Command),
+    /// Clusters: where things run
+    #[command(subcommand, after_help = "Example:\n  paddock cluster list")]
+    Cluster(cluster::Command),
+    /// Deployments: what runs
+    #[command(subcommand, after_help = "Example:\n  paddock deployment list")]
+    Deployment(deployment::Command),
+    /// What has happened, and with -f what happens
+    Events(events::Args),
+}
+
+/// Carries out a command and says how it went.
+pub(crate) async fn run(global: Global, command: Command) -> ExitCode {
+    let mut printer = Printer::stdout(global.output);
+    exit(dispatch(global, command, &mut printer).await)
+}
+
+/// Prints the completions of `shell` for the whole tree of commands.
+pub(crate) fn print_completions(shell: clap_complete::Shell, mut tree: clap::Command) -> ExitCode {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut tree, "paddock", &mut script);
+    exit(Printer::stdout(Output::Table).bytes(&script))
+}
+
+fn exit(outcome: Result<(), Error>) -> ExitCode {
+    let Err(error) = outcome else { return ExitCode::SUCCESS };
+    error.report();
+    error.exit_code()
+}
+
+async fn dispatch(global: Global, command: Command, printer: &mut Printer) -> Result<(), Error> {
+    let session = Session::resolve(global.server)?;
+    let api = Api::new(session.server.clone(), session.token.clone())?;
+    match command {
+        Command::Login(args) => login::run(args, &api, session, printer).await,
+        Command::Logout => login::logout(&api, session, printer).await,
+        Command::Whoami => login::whoami(&api, printer).await,
+        Command::Org(command) => org::run(command, &api, session, printer).await,
+        Command::Cluster(command) => cluster::run(command, &api, printer).await,
+        Command::Deployment(command) => deployment::run(command, &api, printer).await,
+        Command::Events(args) => events::run(args, &api, printer).await,
+    }
+}

@@ -1,0 +1,86 @@
+//! One call of the server's interface, as a value.
+
+use reqwest::Method;
+use serde_json::Value;
+use store::{OsEntropy, entropy};
+
+/// What to ask of the server.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) method: Method,
+    /// What follows `/api/v1`, unescaped.
+    pub(crate) path: Vec<String>,
+    pub(crate) query: Vec<(&'static str, String)>,
+    pub(crate) body: Option<Value>,
+    pub(crate) needs_token: bool,
+    /// Makes the server carry out the call once, however often it arrives.
+    pub(crate) idempotency_key: Option<String>,
+}
+
+impl Call {
+    /// Reads something.
+    pub(crate) fn get(path: &[&str]) -> Self {
+        Self::new(Method::GET, path, None)
+    }
+
+    /// Deletes something.
+    pub(crate) fn delete(path: &[&str]) -> Self {
+        Self::new(Method::DELETE, path, None)
+    }
+
+    /// Does something that is not safe to repeat.
+    pub(crate) fn post(path: &[&str], body: Option<Value>) -> Self {
+        Self::new(Method::POST, path, body)
+    }
+
+    /// Creates something, once: for calls of which the server remembers the key.
+    pub(crate) fn create(path: &[&str], body: Value) -> Self {
+        let key = Some(entropy::secret(&OsEntropy));
+        Self { idempotency_key: key, ..Self::new(Method::POST, path, Some(body)) }
+    }
+
+    /// Works without a token; none is sent.
+    pub(crate) fn open(self) -> Self {
+        Self { needs_token: false, ..self }
+    }
+
+    /// Adds a query parameter, if it has a value.
+    pub(crate) fn query(mut self, name: &'static str, value: Option<impl ToString>) -> Self {
+        self.query.extend(value.map(|value| (name, value.to_string())));
+        self
+    }
+
+    /// Whether a second arrival does no harm.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        self.method != Method::POST || self.idempotency_key.is_some()
+    }
+
+    fn new(method: Method, path: &[&str], body: Option<Value>) -> Self {
+        let path = path.iter().map(ToString::to_string).collect();
+        Self { method, path, query: vec![], body, needs_token: true, idempotency_key: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_says_whether_it_may_be_repeated() {
+        for (call, repeatable) in [
+            (Call::get(&["clusters"]), true),
+            (Call::delete(&["clusters", "x"]), true),
+            (Call::create(&["clusters"], Value::Null), true),
+            (Call::post(&["login"], None), false),
+        ] {
+            assert_eq!(call.is_repeatable(), repeatable, "{call:?}");
+        }
+    }
+
+    #[test]
+    fn each_creation_has_its_own_key() {
+        let key = || Call::create(&["clusters"], Value::Null).idempotency_key.unwrap();
+        assert_ne!(key(), key());
+        assert_eq!(Call::get(&["clusters"]).idempotency_key, None);
+    }
+}

@@ -1,0 +1,134 @@
+//! `paddock cluster`: making, listing, showing and deleting clusters.
+
+mod view;
+
+use serde_json::{Value, json};
+
+use super::call::Call;
+use super::error::Error;
+use super::http::Api;
+use super::page::{self, Limit};
+use super::parse;
+use super::print::Printer;
+use super::resources::{Resources, unique};
+use super::subject::{self, CLUSTER};
+use super::wait::Wait;
+
+/// `paddock cluster …`.
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    /// Makes a cluster
+    #[command(after_help = "\
+Example:
+  paddock cluster create prod --cpu 4 --ram 8Gi --wait
+  paddock cluster create lab --cpu 8 --ram 64Gi --resource gpu=2 --label team=research")]
+    Create {
+        /// What the cluster is called
+        name: String,
+        #[command(flatten)]
+        spec: Spec,
+        #[command(flatten)]
+        wait: Wait,
+    },
+    /// Lists clusters: one's own, and those that all share
+    #[command(visible_alias = "ls", after_help = "Example:\n  paddock cluster list")]
+    List {
+        #[command(flatten)]
+        limit: Limit,
+    },
+    /// Shows all of one cluster
+    #[command(after_help = "Example:\n  paddock cluster show prod")]
+    Show {
+        /// Its name or its id
+        #[arg(value_name = "NAME-OR-ID")]
+        which: String,
+    },
+    /// Deletes a cluster on which nothing runs any more
+    #[command(
+        visible_alias = "rm",
+        after_help = "Example:\n  paddock cluster delete prod --yes --wait=60"
+    )]
+    Delete {
+        /// Its name or its id
+        #[arg(value_name = "NAME-OR-ID")]
+        which: String,
+        /// Deletes without asking
+        #[arg(long, short)]
+        yes: bool,
+        #[command(flatten)]
+        wait: Wait,
+    },
+}
+
+/// What a new cluster should be.
+#[derive(clap::Args)]
+pub(crate) struct Spec {
+    #[command(flatten)]
+    capacity: Resources,
+    /// A label; may be repeated
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse::pair)]
+    labels: Vec<(String, String)>,
+    /// Who makes the cluster [default: the server's choice]
+    #[arg(long, value_name = "NAME")]
+    provider: Option<String>,
+    /// The cloud that the cluster is in
+    #[arg(long, value_name = "NAME")]
+    cloud_provider: Option<String>,
+    /// The region of the cloud
+    #[arg(long, value_name = "NAME")]
+    region: Option<String>,
+}
+
+/// Carries out one of the commands.
+pub(crate) async fn run(command: Command, api: &Api, printer: &mut Printer) -> Result<(), Error> {
+    match command {
+        Command::Create { name, spec, wait } => create(api, printer, &name, spec, wait).await,
+        Command::List { limit } => list(api, printer, limit.limit).await,
+        Command::Show { which } => show(api, printer, &which).await,
+        Command::Delete { which, yes, wait } => {
+            subject::delete(api, printer, &CLUSTER, &which, yes, wait.limit()).await
+        }
+    }
+}
+
+async fn create(
+    api: &Api,
+    printer: &mut Printer,
+    name: &str,
+    spec: Spec,
+    wait: Wait,
+) -> Result<(), Error> {
+    let body = request(name, spec)?;
+    let answer = subject::create(api, &CLUSTER, body, wait.limit()).await?;
+    printer.answer(&answer, || Ok(view::table(&[api.read(&answer)?])))
+}
+
+async fn list(api: &Api, printer: &mut Printer, limit: usize) -> Result<(), Error> {
+    page::list(api, Call::get(&["clusters"]), limit).await?.print(api, printer, view::table)
+}
+
+async fn show(api: &Api, printer: &mut Printer, which: &str) -> Result<(), Error> {
+    let id = subject::find(api, &CLUSTER, which).await?.id;
+    let answer = api.send(&Call::get(&["clusters", &id])).await?;
+    printer.answer(&answer, || Ok(view::details(&api.read(&answer)?)))
+}
+
+/// The body of the request: what was not said is not sent, so that the server's defaults hold.
+fn request(name: &str, spec: Spec) -> Result<Value, Error> {
+    let mut body = json!({ "name": name, "capacity": spec.capacity.by_type()? });
+    let labels = unique("label", spec.labels)?;
+    if !labels.is_empty() {
+        body["labels"] = json!(labels);
+    }
+    let texts = [
+        ("provider", spec.provider),
+        ("cloud_provider", spec.cloud_provider),
+        ("region", spec.region),
+    ];
+    for (field, text) in texts {
+        if let Some(text) = text {
+            body[field] = text.into();
+        }
+    }
+    Ok(body)
+}

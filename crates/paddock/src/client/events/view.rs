@@ -1,0 +1,98 @@
+//! Events as people see them.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::super::format;
+use super::super::table::{self, Table};
+
+const HEADER: [&str; 6] = ["SEQ", "AT", "TYPE", "SUBJECT", "ACTOR", "DETAIL"];
+/// Widths that nearly all events fit in, for when the rows to come are not known.
+const WIDTHS: [usize; 5] = [8, 20, 24, 20, 20];
+
+/// The part of an event that the client shows.
+#[derive(Debug, Deserialize)]
+pub(super) struct Event {
+    pub(super) seq: u64,
+    at: String,
+    #[serde(default)]
+    actor: Option<String>,
+    #[serde(rename = "type")]
+    type_: String,
+    #[serde(default)]
+    subject: Option<String>,
+    #[serde(default)]
+    data: Value,
+}
+
+/// One line an event.
+pub(super) fn table(events: &[Event]) -> String {
+    events.iter().fold(Table::new(&HEADER), |table, event| table.row(row(event))).render()
+}
+
+/// The header for lines that come one by one.
+pub(super) fn header_line() -> String {
+    table::line(&HEADER.map(Into::into), &WIDTHS)
+}
+
+/// One event, when more may follow.
+pub(super) fn line(event: &Event) -> String {
+    table::line(&row(event).map(|cell| table::cell_text(&cell)), &WIDTHS)
+}
+
+fn row(event: &Event) -> [String; 6] {
+    [
+        event.seq.to_string(),
+        format::time(Some(&event.at)),
+        event.type_.clone(),
+        format::optional(event.subject.as_ref()),
+        format::optional(event.actor.as_ref()),
+        detail(&event.data),
+    ]
+}
+
+/// What it happened to, and why.
+fn detail(data: &Value) -> String {
+    let text = |name| data.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let parts = [text("name").or_else(|| text("username")), text("status_reason")];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(data: &str) -> Event {
+        let text = format!(
+            r#"{{"seq":7,"at":"2026-01-02T03:04:05.6Z","actor":"ann","kind":"deployment",
+                "subject":"9m4e2mr0ui3e8a215n4g","type":"deployment.queued","data":{data}}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn a_line_stands_under_its_header() {
+        let line = line(&event(r#"{"name":"web","status_reason":"2 cpu short"}"#));
+        let header = header_line();
+        assert_eq!(
+            line,
+            "7         2026-01-02T03:04:05Z  deployment.queued         9m4e2mr0ui3e8a215n4g  \
+             ann                   web: 2 cpu short\n"
+        );
+        assert_eq!(header.find("DETAIL"), line.find("web"));
+    }
+
+    #[test]
+    fn the_detail_is_what_the_event_carries() {
+        for (data, want) in [
+            (r#"{"name":"web"}"#, "web"),
+            (r#"{"username":"bob"}"#, "bob"),
+            (r#"{"status_reason":"why"}"#, "why"),
+            (r#"{"name":""}"#, ""),
+            ("{}", ""),
+            ("null", ""),
+        ] {
+            assert_eq!(detail(&event(data).data), want);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The server's event stream, for as long as somebody listens: a broken connection is made again
+//! and goes on where it broke.
+
+use std::time::Duration;
+
+use reqwest::Response;
+use tokio::time::{sleep, timeout};
+
+use super::call::Call;
+use super::error::Error;
+use super::http::Api;
+use super::sse::{Message, Parser};
+
+/// The server sends heartbeats more often than this; silence means that the line is dead.
+const SILENCE: Duration = Duration::from_secs(45);
+/// How long to pause before each try to connect again. All of them in vain end the stream.
+const PAUSES_MS: [u64; 12] = [100, 250, 500, 1000, 2000, 5000, 5000, 5000, 5000, 5000, 5000, 5000];
+
+/// What comes out of the stream.
+pub(crate) enum News {
+    /// Something happened.
+    Event(Message),
+    /// The connection was made anew. If it broke before the first event there was nothing to go on
+    /// from, and something may have been missed: look for yourself.
+    Reconnected,
+}
+
+/// An open event stream.
+pub(crate) struct Follow<'a> {
+    api: &'a Api,
+    call: Call,
+    response: Response,
+    parser: Parser,
+}
+
+impl<'a> Follow<'a> {
+    /// Opens the stream. Its first event is the first one from now on.
+    pub(crate) async fn open(api: &'a Api, call: Call) -> Result<Self, Error> {
+        let response = api.stream(&call, None).await?;
+        Ok(Self { api, call, response, parser: Parser::default() })
+    }
+
+    /// Waits for what is next.
+    pub(crate) async fn next(&mut self) -> Result<News, Error> {
+        loop {
+            if let Some(message) = self.parser.next() {
+                return Ok(News::Event(message));
+            }
+            let Ok(Ok(Some(bytes))) = timeout(SILENCE, self.response.chunk()).await else {
+                self.reconnect().await?;
+                return Ok(News::Reconnected);
+            };
+            self.parser.feed(&bytes).map_err(|_| self.api.foreign())?;
+        }
+    }
+
+    async fn reconnect(&mut self) -> Result<(), Error> {
+        let mut outcome = Ok(());
+        for pause_ms in PAUSES_MS {
+            sleep(Duration::from_millis(pause_ms)).await;
+            match self.api.stream(&self.call, self.parser.last_id()).await {
+                Ok(response) => {
+                    self.response = response;
+                    self.parser = Parser::after(self.parser.last_id().map(Into::into));
+                    return Ok(());
+                }
+                Err(error) if error.is_passing() => outcome = Err(error),
+                Err(error) => return Err(error),
+            }
+        }
+        outcome
+    }
+}

@@ -1,0 +1,104 @@
+//! Values as people read them.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Number;
+
+/// How much of one resource there is.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Usage {
+    pub(crate) total: Number,
+    pub(crate) used: Number,
+    pub(crate) free: Number,
+}
+
+/// An amount of a resource: memory with a binary unit, all else as it is.
+pub(crate) fn quantity(kind: &str, amount: &Number) -> String {
+    match amount.as_f64() {
+        Some(bytes) if kind == "ram" => size(bytes),
+        _ => amount.to_string(),
+    }
+}
+
+fn size(bytes: f64) -> String {
+    let units = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
+    let mut value = bytes;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let text = format!("{value:.1}");
+    format!("{}{}", text.trim_end_matches(".0"), units[unit])
+}
+
+/// `used/total` of one resource of a cluster.
+pub(crate) fn usage(kind: &str, capacity: &BTreeMap<String, Usage>) -> String {
+    let text = |u: &Usage| format!("{}/{}", quantity(kind, &u.used), quantity(kind, &u.total));
+    capacity.get(kind).map(text).unwrap_or_default()
+}
+
+/// Amounts of all resources, such as `cpu=1,ram=2Gi`.
+pub(crate) fn quantities(amounts: &BTreeMap<String, Number>) -> String {
+    join(amounts.iter().map(|(kind, amount)| format!("{kind}={}", quantity(kind, amount))))
+}
+
+/// Labels and the like, such as `team=web,tier=1`.
+pub(crate) fn pairs(pairs: &BTreeMap<String, String>) -> String {
+    join(pairs.iter().map(|(key, value)| format!("{key}={value}")))
+}
+
+/// Joins with commas.
+pub(crate) fn join(items: impl IntoIterator<Item = String>) -> String {
+    items.into_iter().collect::<Vec<_>>().join(",")
+}
+
+/// A time to the second: what comes after is noise in a table.
+pub(crate) fn time(rfc3339: Option<&str>) -> String {
+    let Some(text) = rfc3339 else { return String::new() };
+    match text.split_once('.') {
+        Some((seconds, fraction)) => {
+            format!("{seconds}{}", fraction.trim_start_matches(|c: char| c.is_ascii_digit()))
+        }
+        None => text.into(),
+    }
+}
+
+/// A text that may be absent.
+pub(crate) fn optional(text: Option<&String>) -> String {
+    text.cloned().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_has_a_unit_and_all_else_has_none() {
+        for (kind, amount, want) in [
+            ("ram", "8589934592", "8Gi"),
+            ("ram", "1610612736", "1.5Gi"),
+            ("ram", "268435456", "256Mi"),
+            ("ram", "1000", "1000"),
+            ("ram", "0", "0"),
+            ("cpu", "4", "4"),
+            ("cpu", "0.5", "0.5"),
+            ("gpu", "8589934592", "8589934592"),
+        ] {
+            assert_eq!(quantity(kind, &amount.parse().unwrap()), want, "{kind} {amount}");
+        }
+    }
+
+    #[test]
+    fn times_end_at_the_second() {
+        for (text, want) in [
+            (Some("2026-01-02T03:04:05.678901Z"), "2026-01-02T03:04:05Z"),
+            (Some("2026-01-02T03:04:05Z"), "2026-01-02T03:04:05Z"),
+            (Some("2026-01-02T03:04:05.1+02:00"), "2026-01-02T03:04:05+02:00"),
+            (None, ""),
+        ] {
+            assert_eq!(time(text), want);
+        }
+    }
+}

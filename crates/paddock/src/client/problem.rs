@@ -1,0 +1,133 @@
+//! The server's problem documents (RFC 9457), put in the words of the command line.
+
+use serde::Deserialize;
+
+/// What the server says when it says no.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Problem {
+    #[serde(default)]
+    title: String,
+    #[serde(default)]
+    detail: String,
+    #[serde(default)]
+    errors: Vec<Field>,
+    #[serde(default)]
+    pub(crate) request_id: Option<String>,
+}
+
+/// One field of the request that is at fault.
+#[derive(Debug, Deserialize)]
+struct Field {
+    #[serde(default)]
+    field: String,
+    #[serde(default)]
+    detail: String,
+}
+
+impl Problem {
+    /// Reads an answer. Whatever stands between us and the server may answer in its own way,
+    /// so anything else than a problem document becomes one that names the status.
+    pub(crate) fn read(status: reqwest::StatusCode, body: &str) -> Self {
+        let mut problem: Self = serde_json::from_str(body).unwrap_or_default();
+        if problem.title.is_empty() && problem.detail.is_empty() {
+            problem.title = format!("the server answered {status}");
+        }
+        problem
+    }
+
+    /// All of it in one line, with the flags of the command line instead of fields.
+    pub(crate) fn sentence(&self) -> String {
+        let main = if self.detail.is_empty() { &self.title } else { &self.detail };
+        let fields = self.errors.iter().map(Field::sentence).collect::<Vec<_>>().join("; ");
+        match self.errors.as_slice() {
+            [] => main.clone(),
+            // The sentence says what the field says, but in the words of the request.
+            [field] if main.contains(&field.detail) => fields,
+            _ => format!("{main} ({fields})"),
+        }
+    }
+}
+
+impl Field {
+    fn sentence(&self) -> String {
+        format!("{}: {}", flag(&self.field), self.detail)
+    }
+}
+
+/// What the user typed to set a field of the request.
+fn flag(field: &str) -> String {
+    let field = field.trim_start_matches('/').replace('/', ".");
+    let (head, rest) = field.split_once('.').unwrap_or((&field, ""));
+    match (head, rest) {
+        ("owner" | "user", rest) if !rest.is_empty() => flag(rest),
+        ("capacity" | "resources", "cpu") => "--cpu".into(),
+        ("capacity" | "resources", "ram") => "--ram".into(),
+        ("capacity" | "resources", "") => "--cpu, --ram, --resource".into(),
+        ("capacity" | "resources", kind) => format!("--resource {kind}"),
+        ("labels", "") => "--label".into(),
+        ("labels", key) => format!("--label {key}"),
+        ("env", "") => "--env".into(),
+        ("env", key) => format!("--env {key}"),
+        ("cluster_id", _) => "--cluster".into(),
+        ("name" | "password" | "command" | "code", _) => format!("the {head}"),
+        (head, _) if head.starts_with("ports") => "--port".into(),
+        (
+            "username" | "display_name" | "expires_in" | "image" | "priority" | "replicas"
+            | "provider" | "cloud_provider" | "region" | "status" | "kind" | "subject" | "type"
+            | "since" | "limit",
+            _,
+        ) => format!("--{}", head.replace('_', "-")),
+        _ => field.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_named_as_they_were_typed() {
+        for (field, typed) in [
+            ("owner.username", "--username"),
+            ("user.password", "the password"),
+            ("capacity.cpu", "--cpu"),
+            ("resources.ram", "--ram"),
+            ("resources.gpu", "--resource gpu"),
+            ("resources", "--cpu, --ram, --resource"),
+            ("/capacity/ram", "--ram"),
+            ("labels.team", "--label team"),
+            ("env", "--env"),
+            ("ports[0]", "--port"),
+            ("ports.0", "--port"),
+            ("name", "the name"),
+            ("expires_in", "--expires-in"),
+            ("cluster_id", "--cluster"),
+            ("something.new", "something.new"),
+            ("", ""),
+        ] {
+            assert_eq!(flag(field), typed, "{field}");
+        }
+    }
+
+    #[test]
+    fn any_answer_becomes_one_sentence() {
+        let bad_gateway = reqwest::StatusCode::BAD_GATEWAY;
+        for (body, sentence) in [
+            (r#"{"title":"Not Found","detail":"no such cluster"}"#, "no such cluster"),
+            (r#"{"title":"Not Found"}"#, "Not Found"),
+            (
+                r#"{"detail":"fix this","errors":[{"field":"capacity.cpu","detail":"must be more than 0"},{"field":"name","detail":"too long"}]}"#,
+                "fix this (--cpu: must be more than 0; the name: too long)",
+            ),
+            (
+                r#"{"detail":"capacity.cpu: no number.","errors":[{"field":"capacity.cpu","detail":"no number"}]}"#,
+                "--cpu: no number",
+            ),
+            ("<html>", "the server answered 502 Bad Gateway"),
+            ("", "the server answered 502 Bad Gateway"),
+            ("[]", "the server answered 502 Bad Gateway"),
+        ] {
+            assert_eq!(Problem::read(bad_gateway, body).sentence(), sentence, "{body}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! `--cpu`, `--ram`, `--resource` and `--label`: amounts go to the server as they were typed,
+//! since it alone knows what a quantity is.
+
+use std::collections::BTreeMap;
+
+use super::error::Error;
+use super::parse;
+
+/// How much of what.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Resources {
+    /// Processors, such as 4 or 500m
+    #[arg(long, value_name = "QUANTITY")]
+    cpu: Option<String>,
+    /// Memory, such as 8Gi or 512Mi
+    #[arg(long, value_name = "QUANTITY")]
+    ram: Option<String>,
+    /// Any other resource, such as gpu=1; may be repeated
+    #[arg(long = "resource", value_name = "TYPE=QUANTITY", value_parser = parse::pair)]
+    others: Vec<(String, String)>,
+}
+
+impl Resources {
+    /// All of them by type.
+    pub(crate) fn by_type(self) -> Result<BTreeMap<String, String>, Error> {
+        let cpu = self.cpu.map(|amount| ("cpu".into(), amount));
+        let ram = self.ram.map(|amount| ("ram".into(), amount));
+        unique("resource", cpu.into_iter().chain(ram).chain(self.others))
+    }
+}
+
+/// Puts pairs in a map. A key given twice is a mistake: which one was meant?
+pub(crate) fn unique(
+    what: &str,
+    pairs: impl IntoIterator<Item = (String, String)>,
+) -> Result<BTreeMap<String, String>, Error> {
+    let mut map = BTreeMap::new();
+    for (key, value) in pairs {
+        if map.contains_key(&key) {
+            return Err(Error::Usage(format!("{what} {key:?} is given twice")));
+        }
+        map.insert(key, value);
+    }
+    Ok(map)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_kinds_of_resources_come_together() {
+        let resources = Resources {
+            cpu: Some("4".into()),
+            ram: Some("8Gi".into()),
+            others: vec![("gpu".into(), "1".into())],
+        };
+        let want = [("cpu", "4"), ("gpu", "1"), ("ram", "8Gi")];
+        let want = want.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(resources.by_type().unwrap(), BTreeMap::from(want));
+    }
+
+    #[test]
+    fn a_resource_given_twice_is_a_mistake() {
+        let others = vec![("cpu".into(), "2".into())];
+        let resources = Resources { cpu: Some("4".into()), others, ..Resources::default() };
+        assert_eq!(resources.by_type().unwrap_err().what(), "resource \"cpu\" is given twice");
+    }
+}

@@ -1,0 +1,121 @@
+//! Aligned columns of text.
+//!
+//! Cells come from the server and so, in the end, from strangers: nothing in them may steer the
+//! terminal.
+
+use std::fmt::Write as _;
+
+use terminal::measure_text_width;
+
+const GAP: &str = "  ";
+
+/// Rows under a header.
+pub(crate) struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table of these columns, without rows.
+    pub(crate) fn new(header: &[&str]) -> Self {
+        Self { rows: vec![header.iter().map(ToString::to_string).collect()] }
+    }
+
+    /// Adds a row. An empty cell becomes a dash, so that columns can be counted.
+    pub(crate) fn row(mut self, cells: impl IntoIterator<Item = String>) -> Self {
+        self.rows.push(cells.into_iter().map(|cell| cell_text(&cell)).collect());
+        self
+    }
+
+    /// The table as lines, each ended.
+    pub(crate) fn render(&self) -> String {
+        let width = |column: usize| {
+            self.rows.iter().filter_map(|row| row.get(column)).map(|c| measure_text_width(c)).max()
+        };
+        let widths: Vec<usize> = (0..).map_while(width).collect();
+        self.rows.iter().map(|row| line(row, &widths)).collect()
+    }
+}
+
+/// Names and values, one pair a line.
+pub(crate) fn fields(pairs: &[(&str, String)]) -> String {
+    let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let lines =
+        pairs.iter().map(|(name, value)| line(&[(*name).to_owned(), cell_text(value)], &[width]));
+    lines.collect()
+}
+
+/// One line of cells that are padded to `widths`; a cell without a width is not padded.
+/// For output that can't wait for its last row.
+pub(crate) fn line(cells: &[String], widths: &[usize]) -> String {
+    let mut line = String::new();
+    for (column, cell) in cells.iter().enumerate() {
+        let last = column + 1 == cells.len();
+        let want = widths.get(column).filter(|_| !last).copied().unwrap_or(0);
+        let blanks = want.saturating_sub(measure_text_width(cell));
+        let gap = if last { "\n" } else { GAP };
+        write!(line, "{cell}{:blanks$}{gap}", "").expect("a String takes everything");
+    }
+    line
+}
+
+/// Text that is safe to show in a column, and never empty.
+pub(crate) fn cell_text(cell: &str) -> String {
+    let cell = clean(cell);
+    if cell.is_empty() { "-".into() } else { cell }
+}
+
+/// Text that is safe to show in one line.
+pub(crate) fn clean(text: &str) -> String {
+    let blank = |c: char| if c.is_whitespace() { ' ' } else { '\u{fffd}' };
+    text.chars().map(|c| if c.is_control() { blank(c) } else { c }).collect()
+}
+
+/// Text that is safe to show, in as many lines as it has.
+pub(crate) fn clean_lines(text: &str) -> String {
+    text.lines().map(clean).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let row = |cells: &[&str]| cells.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let table = Table::new(&["ID", "NAME", "REASON"])
+            .row(row(&["1", "a long name", "why it waits"]))
+            .row(row(&["22", "", ""]))
+            .row(row(&["3", "日本", "wide"]));
+        let want = "\
+ID  NAME         REASON
+1   a long name  why it waits
+22  -            -
+3   日本         wide
+";
+        assert_eq!(table.render(), want);
+    }
+
+    #[test]
+    fn an_empty_table_is_its_header() {
+        assert_eq!(Table::new(&["ID", "NAME"]).render(), "ID  NAME\n");
+    }
+
+    #[test]
+    fn names_and_values_stand_below_each_other() {
+        let text = fields(&[("ID", "1".into()), ("STATUS", String::new())]);
+        assert_eq!(text, "ID      1\nSTATUS  -\n");
+    }
+
+    #[test]
+    fn nothing_in_a_cell_steers_the_terminal() {
+        for (text, want) in [
+            ("plain", "plain"),
+            ("two\nlines\tand", "two lines and"),
+            ("\x1b[31mred\x07", "\u{fffd}[31mred\u{fffd}"),
+            ("\u{9b}2J", "\u{fffd}2J"),
+        ] {
+            assert_eq!(clean(text), want);
+        }
+        assert_eq!(clean_lines("a\nb\x1b"), "a\nb\u{fffd}");
+    }
+}

@@ -1,0 +1,230 @@
+//! `--wait`: follows a subject until it is where it should be, or can't get there.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::call::Call;
+use super::error::Error;
+use super::follow::{Follow, News};
+use super::http::Api;
+use super::progress::Progress;
+use super::subject::{Kind, Subject};
+
+/// Whether, and how long, a command waits.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct Wait {
+    /// Waits until it is done, at most this long [without a number: 600]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "600",
+        value_parser = clap::value_parser!(u64).range(1..=86_400)
+    )]
+    wait: Option<u64>,
+}
+
+impl Wait {
+    /// How long to wait, if at all.
+    pub(crate) fn limit(self) -> Option<Duration> {
+        self.wait.map(Duration::from_secs)
+    }
+}
+
+/// Where the subject should get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Goal {
+    /// To a status that is good to be in.
+    Up,
+    /// Away.
+    Gone,
+}
+
+/// Where it is.
+#[derive(Debug, Clone, Default, Deserialize)]
+struct State {
+    status: String,
+    #[serde(default)]
+    status_reason: Option<String>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Reached,
+    Failed,
+    NotYet,
+}
+
+/// The status of what no longer exists.
+const DELETED: &str = "deleted";
+
+/// Waits until `subject` has reached the goal.
+pub(crate) async fn wait(
+    api: &Api,
+    kind: &Kind,
+    subject: &Subject,
+    goal: Goal,
+    limit: Duration,
+) -> Result<(), Error> {
+    let label = format!("{} {}", kind.word, subject.label());
+    let mut watch = Watch {
+        api,
+        kind,
+        subject,
+        goal,
+        state: State::default(),
+        progress: Progress::new(&label),
+    };
+    let outcome = timeout(limit, watch.run()).await;
+    let state = std::mem::take(&mut watch.state);
+    drop(watch);
+    // Whatever happens to us, the server goes on with what it was asked for.
+    let goes_on =
+        format!(r#"it goes on by itself: run "paddock {} show {}""#, kind.word, subject.id);
+    match outcome {
+        Ok(Ok(Verdict::Reached)) => Ok(()),
+        Ok(Ok(_)) => Err(Error::failed(format!("{label} {}", state.text()))),
+        Ok(Err(error)) => {
+            let what = format!("{label} can't be followed any more: {}", error.what());
+            Err(Error::failed_but(what, goes_on))
+        }
+        Err(_) => Err(Error::failed_but(state.still(&label, limit), goes_on)),
+    }
+}
+
+struct Watch<'a> {
+    api: &'a Api,
+    kind: &'a Kind,
+    subject: &'a Subject,
+    goal: Goal,
+    state: State,
+    progress: Progress,
+}
+
+impl Watch<'_> {
+    async fn run(&mut self) -> Result<Verdict, Error> {
+        let call = Call::get(&["events"])
+            .query("kind", Some(self.kind.word))
+            .query("subject", Some(&self.subject.id));
+        let mut stream = Follow::open(self.api, call).await?;
+        // The stream tells what happens from now on; what happened before it was open, one look
+        // tells. In this order nothing is missed.
+        let mut state = Some(self.look().await?);
+        loop {
+            if let Some(verdict) = state.and_then(|state| self.enter(state)) {
+                return Ok(verdict);
+            }
+            state = match stream.next().await? {
+                News::Event(message) => read_event(&message.data),
+                News::Reconnected => Some(self.look().await?),
+            };
+        }
+    }
+
+    fn enter(&mut self, state: State) -> Option<Verdict> {
+        let verdict = judge(self.goal, self.kind, &state);
+        self.progress.show(&state.text());
+        self.state = state;
+        (verdict != Verdict::NotYet).then_some(verdict)
+    }
+
+    async fn look(&self) -> Result<State, Error> {
+        match self.api.send(&Call::get(&[self.kind.path, &self.subject.id])).await {
+            Ok(answer) => self.api.read(&answer),
+            Err(error) if error.status() == Some(404) => {
+                Ok(State { status: DELETED.into(), status_reason: None })
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl State {
+    fn still(&self, label: &str, limit: Duration) -> String {
+        let reason = self.status_reason.as_deref().filter(|reason| !reason.is_empty());
+        let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+        let status = if self.status.is_empty() { "unknown" } else { &self.status };
+        format!("{label} is still {status} after {} s{reason}", limit.as_secs())
+    }
+
+    fn text(&self) -> String {
+        match &self.status_reason {
+            Some(reason) if !reason.is_empty() => format!("{}: {reason}", self.status),
+            _ => self.status.clone(),
+        }
+    }
+}
+
+fn judge(goal: Goal, kind: &Kind, state: &State) -> Verdict {
+    match (goal, state.status.as_str()) {
+        (Goal::Gone, DELETED) => Verdict::Reached,
+        (Goal::Up, "failed" | DELETED) => Verdict::Failed,
+        (Goal::Up, status) if kind.up.contains(&status) => Verdict::Reached,
+        // What is being deleted may have failed before; that is no news.
+        _ => Verdict::NotYet,
+    }
+}
+
+/// The state that an event tells. `deployment.deleted` is the end; all else carries the subject.
+fn read_event(data: &str) -> Option<State> {
+    #[derive(Deserialize)]
+    struct Event {
+        #[serde(rename = "type")]
+        kind_and_change: String,
+        #[serde(default)]
+        data: Value,
+    }
+    let event: Event = serde_json::from_str(data).ok()?;
+    if event.kind_and_change.ends_with(".deleted") {
+        return Some(State { status: DELETED.into(), status_reason: None });
+    }
+    serde_json::from_value(event.data).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::subject::{CLUSTER, DEPLOYMENT};
+    use super::*;
+
+    #[test]
+    fn each_kind_has_its_goal() {
+        for (kind, goal, status, want) in [
+            (&CLUSTER, Goal::Up, "accepted", Verdict::NotYet),
+            (&CLUSTER, Goal::Up, "ready", Verdict::Reached),
+            (&CLUSTER, Goal::Up, "failed", Verdict::Failed),
+            (&CLUSTER, Goal::Up, "deleted", Verdict::Failed),
+            (&CLUSTER, Goal::Gone, "failed", Verdict::NotYet),
+            (&CLUSTER, Goal::Gone, "cleanup", Verdict::NotYet),
+            (&CLUSTER, Goal::Gone, "deleted", Verdict::Reached),
+            (&DEPLOYMENT, Goal::Up, "queued", Verdict::NotYet),
+            (&DEPLOYMENT, Goal::Up, "preempted", Verdict::NotYet),
+            (&DEPLOYMENT, Goal::Up, "running", Verdict::Reached),
+            (&DEPLOYMENT, Goal::Up, "completed", Verdict::Reached),
+            (&DEPLOYMENT, Goal::Up, "failed", Verdict::Failed),
+        ] {
+            let state = State { status: status.into(), status_reason: None };
+            assert_eq!(judge(goal, kind, &state), want, "{} {goal:?} {status}", kind.word);
+        }
+    }
+
+    #[test]
+    fn events_tell_the_state() {
+        for (event, want) in [
+            (r#"{"type":"cluster.ready","data":{"status":"ready"}}"#, Some("ready")),
+            (
+                r#"{"type":"deployment.queued","data":{"status":"queued","status_reason":"2 cpu short"}}"#,
+                Some("queued: 2 cpu short"),
+            ),
+            (r#"{"type":"cluster.deleted","data":{"status":"cleanup"}}"#, Some("deleted")),
+            (r#"{"type":"cluster.updated","data":{}}"#, None),
+            (r#"{"type":"cluster.updated"}"#, None),
+            ("nonsense", None),
+        ] {
+            assert_eq!(read_event(event).map(|s| s.text()).as_deref(), want, "{event}");
+        }
+    }
+}

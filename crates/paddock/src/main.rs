@@ -1,0 +1,109 @@
+//! The one binary of Paddock: reads the command line and hands over.
+
+mod client;
+mod server;
+mod settings;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+/// One control plane for clusters, deployments, services and environments.
+#[derive(Parser)]
+#[command(name = "paddock", version, after_help = AFTER_HELP)]
+struct Cli {
+    #[command(flatten)]
+    global: client::Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 done, 1 failed (the reason is on stderr), 2 the command line is wrong.
+
+Variables: PADDOCK_SERVER, PADDOCK_TOKEN (instead of \"paddock login\"), PADDOCK_PASSWORD,
+PADDOCK_CONFIG_DIR (where client.toml is kept).
+
+Example:
+  paddock org create acme --username ann
+  paddock cluster create prod --cpu 4 --ram 8Gi --wait
+  paddock deployment create --name web --image nginx:1 --cpu 500m --ram 256Mi --wait";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs the server: the APIs, the console, the workers and the agent of this machine
+    #[command(
+        after_help = "Example:\n  paddock server --listen 127.0.0.1:8001 --data-dir ./paddock-data"
+    )]
+    Server(Box<settings::Args>),
+    /// Prints the OpenAPI document of an API family
+    #[command(after_help = "Example:\n  paddock openapi platform > platform.json")]
+    Openapi {
+        /// `kargo` or `platform`
+        family: String,
+    },
+    #[command(flatten)]
+    Client(Box<client::Command>),
+    /// Prints the completions of a shell
+    #[command(
+        after_help = "Example:\n  paddock completions bash > ~/.local/share/bash-completion/completions/paddock"
+    )]
+    Completions { shell: clap_complete::Shell },
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let cli = Cli::parse();
+    // Fails only when a provider is installed already, and then there is one.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    match cli.command {
+        Command::Server(args) => ended(server::run(*args).await),
+        Command::Openapi { family } => ended(print_document(&family)),
+        Command::Client(command) => client::run(cli.global, *command).await,
+        Command::Completions { shell } => client::print_completions(shell, Cli::command()),
+    }
+}
+
+/// One sentence on stderr if it failed.
+fn ended(outcome: anyhow::Result<()>) -> ExitCode {
+    let Err(error) = outcome else { return ExitCode::SUCCESS };
+    let _ = writeln!(std::io::stderr(), "paddock: {error:#}");
+    ExitCode::FAILURE
+}
+
+fn print_document(family: &str) -> anyhow::Result<()> {
+    let documents = api::documents();
+    let Some((_, document)) = documents.iter().find(|(name, _)| *name == family) else {
+        anyhow::bail!(
+            "{family:?} is none of the API families: {}",
+            documents.map(|d| d.0).join(", ")
+        );
+    };
+    let text = serde_json::to_string_pretty(document)?;
+    writeln!(std::io::stdout(), "{text}")?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::Cli;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_shows_an_example() {
+        check(&Cli::command());
+    }
+
+    fn check(command: &clap::Command) {
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        assert!(help.contains("Example:\n"), "{} has no example", command.get_name());
+        command.get_subcommands().for_each(check);
+    }
+}

@@ -1,0 +1,189 @@
+//! `paddock server`: puts the parts together, runs them, and takes them apart again in order.
+
+mod link;
+mod machine;
+
+use std::fs::File;
+use std::future::Future;
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::Arc;
+
+use agent::{Absent, Agent, Simulated};
+use anyhow::{Context, bail};
+use api::App;
+use engine::{
+    Driver, Metrics, Options, cluster, deployment, housekeeping, local_agent, local_cluster,
+};
+use model::cluster::Provider;
+use store::{Db, OsEntropy, Stop, SystemClock, entropy, stop, task};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tracing_subscriber::EnvFilter;
+
+use crate::settings::{Args, Database, LogFormat, Runtime, Settings};
+use link::InProcess;
+
+/// Runs the server until it is told to stop.
+pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
+    let settings = args.resolve()?;
+    start_logging(&settings)?;
+    let signal = stop_on_signal()?;
+    let _lock = take_data_dir(&settings)?;
+    let db = open_database(&settings).await?;
+    let (stopper, stop) = stop::channel();
+    let metrics = Metrics::default();
+    let app = App::new(db.clone(), api_settings(&settings), &metrics, stop.clone());
+    let made_up = app.ensure_admin(settings.admin_password.as_deref()).await;
+    let made_up = made_up.map_err(|problem| anyhow::anyhow!("the administrator: {problem:?}"))?;
+    local_cluster::ensure(&db, &machine::capacity()).await?;
+    housekeeping::start(&db).await?;
+    let listener = TcpListener::bind(settings.listen).await;
+    let listener =
+        listener.with_context(|| format!("--listen: {} can't be used", settings.listen))?;
+    greet(&listener, made_up.as_deref())?;
+
+    let serving = task::spawn("http", api::serve(listener, app, stop.clone()));
+    let working = task::spawn("driver", driver(&db, &settings, metrics).run(stop.clone()));
+    let agent = settings.local_agent.then(|| start_agent(&db, &settings, &stop));
+    signal.await;
+    tracing::info!("stopping: requests and steps under way come to their end");
+    stopper.stop();
+    let _ = tokio::join!(serving, working);
+    if let Some(agent) = agent {
+        let _ = agent.await;
+    }
+    tracing::info!("stopped");
+    Ok(())
+}
+
+fn start_logging(settings: &Settings) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_new(&settings.log)
+        .with_context(|| format!("--log: {:?} is no log filter, such as info", settings.log))?;
+    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let started = match settings.log_format {
+        LogFormat::Text => {
+            let is_terminal = std::io::stderr().is_terminal();
+            logs.with_target(false).with_ansi(is_terminal).try_init()
+        }
+        LogFormat::Json => logs.json().flatten_event(true).try_init(),
+    };
+    started.map_err(|error| anyhow::anyhow!("logging can't start: {error}"))
+}
+
+/// Returns at the first SIGTERM or SIGINT.
+fn stop_on_signal() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut terminated = signal(SignalKind::terminate()).context("SIGTERM can't be heard")?;
+    let mut interrupted = signal(SignalKind::interrupt()).context("SIGINT can't be heard")?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminated.recv() => {}
+            _ = interrupted.recv() => {}
+        }
+    })
+}
+
+/// Makes the data directory ours alone, for as long as the file lives.
+fn take_data_dir(settings: &Settings) -> anyhow::Result<File> {
+    let dir = &settings.data_dir;
+    std::fs::create_dir_all(dir)
+        .with_context(|| format!("--data-dir: {} can't be made", dir.display()))?;
+    let lock = File::create(dir.join("lock"))
+        .with_context(|| format!("--data-dir: {} can't be written to", dir.display()))?;
+    if lock.try_lock().is_err() {
+        bail!("--data-dir: {} is in use by another server", dir.display());
+    }
+    Ok(lock)
+}
+
+async fn open_database(settings: &Settings) -> anyhow::Result<Db> {
+    let (clock, entropy) = (Arc::new(SystemClock), Arc::new(OsEntropy));
+    match &settings.database {
+        Database::Sqlite(path, durability) => Db::open_sqlite(path, *durability, clock, entropy)
+            .await
+            .with_context(|| format!("--database-url: {} can't be opened", path.display())),
+        Database::Postgres(url) => Db::open_postgres(url, clock, entropy)
+            .await
+            .context("--database-url: PostgreSQL can't be used"),
+    }
+}
+
+fn api_settings(settings: &Settings) -> api::Settings {
+    let runtime = match settings.runtime {
+        Runtime::Auto => "none",
+        Runtime::Simulated(_) => "simulated",
+    };
+    api::Settings {
+        limits: settings.limits,
+        password_min: settings.password_min,
+        token_life: settings.token_life,
+        runtime: runtime.into(),
+        ..api::Settings::default()
+    }
+}
+
+/// What whoever started the server should know, on standard output.
+fn greet(listener: &TcpListener, password: Option<&str>) -> anyhow::Result<()> {
+    let address = listener.local_addr()?;
+    let mut out = std::io::stdout().lock();
+    if let Some(password) = password {
+        writeln!(out, "user admin has the password {password} (shown only now)")?;
+    }
+    writeln!(
+        out,
+        "listening on http://{address}  (console: http://{address}/  API: http://{address}/docs)"
+    )?;
+    out.flush().context("standard output can't be written to")
+}
+
+fn driver(db: &Db, settings: &Settings, metrics: Metrics) -> Driver {
+    let limit_per_cluster = settings.limits.per_cluster;
+    Driver::new(db.clone(), Options::default(), metrics)
+        .with(cluster::Terraform { db: db.clone() })
+        .with(deployment::Placement { db: db.clone(), limit_per_cluster })
+        .with(housekeeping::Housekeeping { db: db.clone() })
+}
+
+/// The agent of this machine, whenever it is this replica's turn.
+fn start_agent(db: &Db, settings: &Settings, stop: &Stop) -> tokio::task::JoinHandle<()> {
+    // A SQLite file has one server only: after a crash it need not wait for its own old lease.
+    let holder = match settings.database {
+        Database::Sqlite(..) => "this server".to_owned(),
+        Database::Postgres(_) => format!("{:016x}", entropy::noise(db.entropy())),
+    };
+    let (leads, turn) = watch::channel(false);
+    let lead = local_agent::lead(db.clone(), holder, leads, stop.clone());
+    let link = Arc::new(InProcess::new(db.clone(), Provider::Local));
+    let serve = match &settings.runtime {
+        Runtime::Auto => task::spawn("agent", serve_in_turn(link, absent(), turn)),
+        Runtime::Simulated(options) => {
+            let runtime = Simulated::new(options.clone());
+            task::spawn("agent", serve_in_turn(link, runtime, turn))
+        }
+    };
+    task::spawn("agent's lease", async move {
+        lead.await;
+        serve.abort();
+    })
+}
+
+fn absent() -> Absent {
+    let reason = "This version of Paddock has no container runtime for this machine: start the \
+                  server with --runtime simulated to go through the motions without containers.";
+    tracing::info!("no container runtime: deployments with an image will fail and say so");
+    Absent { reason: reason.into() }
+}
+
+async fn serve_in_turn<R: agent::Runtime>(
+    link: Arc<InProcess>,
+    runtime: R,
+    mut turn: watch::Receiver<bool>,
+) {
+    let runtime = Arc::new(runtime);
+    while turn.wait_for(|ours| *ours).await.is_ok() {
+        tokio::select! {
+            () = Agent::run(link.clone(), runtime.clone()) => {}
+            _ = turn.wait_for(|ours| !*ours) => tracing::warn!("another replica's agent took over"),
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! What this machine has.
+
+use model::{Quantity, Resources};
+
+/// Its processors and its memory in bytes.
+pub(super) fn capacity() -> Resources {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut capacity = Resources::default();
+    capacity.set("cpu", Quantity::whole(i64::try_from(cpus).unwrap_or(1)));
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    if let Some(bytes) = total_memory(&meminfo) {
+        capacity.set("ram", Quantity::whole(bytes));
+    }
+    capacity
+}
+
+fn total_memory(meminfo: &str) -> Option<i64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: i64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_read_from_the_kernels_own_words() {
+        let text = "MemTotal:       24689764 kB\nMemFree:        100 kB\n";
+        assert_eq!(total_memory(text), Some(24_689_764 * 1024));
+        assert_eq!(total_memory("nothing of the kind"), None);
+    }
+
+    #[test]
+    fn this_machine_has_something() {
+        assert!(capacity().get("cpu") >= Quantity::whole(1));
+    }
+}

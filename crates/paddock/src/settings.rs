@@ -1,0 +1,293 @@
+//! The server's settings: flags, then `PADDOCK_*` variables, then the file, then defaults.
+//!
+//! A bad setting is one sentence that names it.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+use store::Durability;
+use store::deployment::Limits;
+
+/// What was set, wherever.
+#[derive(Debug, Default, clap::Args, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Args {
+    /// A TOML file with any of these settings, named as here with underscores
+    #[arg(long, env = "PADDOCK_CONFIG", value_name = "FILE")]
+    #[serde(skip)]
+    config: Option<PathBuf>,
+    /// Where to listen [default: 127.0.0.1:8001]
+    #[arg(long, env = "PADDOCK_LISTEN", value_name = "ADDRESS:PORT")]
+    listen: Option<String>,
+    /// Where to keep the database and other files [default: ./paddock-data]
+    #[arg(long, env = "PADDOCK_DATA_DIR", value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// `postgres://…`, or `sqlite:FILE` [default: SQLite in the data directory]
+    #[arg(long, env = "PADDOCK_DATABASE_URL", value_name = "URL", hide_env_values = true)]
+    database_url: Option<String>,
+    /// When a write to SQLite is called durable: `full` (survives a power cut) or `normal` [default: full]
+    #[arg(long, env = "PADDOCK_SQLITE_DURABILITY", value_name = "LEVEL")]
+    sqlite_durability: Option<String>,
+    /// What runs containers: `auto`, or `simulated` to try Paddock without containers [default: auto]
+    #[arg(long, env = "PADDOCK_RUNTIME", value_name = "NAME")]
+    runtime: Option<String>,
+    /// The password of the user `admin`; better given as the variable [default: made up at first start]
+    #[arg(long, env = "PADDOCK_ADMIN_PASSWORD", value_name = "TEXT", hide_env_values = true)]
+    admin_password: Option<String>,
+    /// Whether to serve this machine as a cluster [default: true]
+    #[arg(long, env = "PADDOCK_LOCAL_AGENT", value_name = "BOOL")]
+    local_agent: Option<bool>,
+    /// How many deployments an organization may have [default: 1000]
+    #[arg(long, env = "PADDOCK_MAX_DEPLOYMENTS_PER_ORGANIZATION", value_name = "N")]
+    max_deployments_per_organization: Option<i64>,
+    /// How many deployments a cluster takes [default: 10000]
+    #[arg(long, env = "PADDOCK_MAX_DEPLOYMENTS_PER_CLUSTER", value_name = "N")]
+    max_deployments_per_cluster: Option<i64>,
+    /// The least characters of a password [default: 1]
+    #[arg(long, env = "PADDOCK_PASSWORD_MIN_LENGTH", value_name = "N")]
+    password_min_length: Option<usize>,
+    /// How long a sign-in lasts, in seconds [default: 86400]
+    #[arg(long, env = "PADDOCK_TOKEN_LIFE_SECS", value_name = "SECONDS")]
+    token_life_secs: Option<u64>,
+    /// How logs are written: `text` or `json` [default: text]
+    #[arg(long, env = "PADDOCK_LOG_FORMAT", value_name = "FORMAT")]
+    log_format: Option<String>,
+    /// What is logged: `error`, `warn`, `info`, `debug`, or finer, as in `info,store=debug` [default: info]
+    #[arg(long, env = "PADDOCK_LOG", value_name = "FILTER")]
+    log: Option<String>,
+    /// With `--runtime simulated`: how long starts and stops take, in milliseconds [default: 0]
+    #[arg(long, env = "PADDOCK_SIMULATED_DELAY_MS", value_name = "MS")]
+    simulated_delay_ms: Option<u64>,
+    /// With `--runtime simulated`: images with this text in their path fail
+    #[arg(long, env = "PADDOCK_SIMULATED_FAIL", value_name = "TEXT")]
+    simulated_fail: Option<String>,
+    /// With `--runtime simulated`: images with this text in their path run to their end
+    #[arg(long, env = "PADDOCK_SIMULATED_COMPLETE", value_name = "TEXT")]
+    simulated_complete: Option<String>,
+}
+
+/// What holds.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) listen: SocketAddr,
+    pub(crate) data_dir: PathBuf,
+    pub(crate) database: Database,
+    pub(crate) runtime: Runtime,
+    pub(crate) admin_password: Option<String>,
+    pub(crate) local_agent: bool,
+    pub(crate) limits: Limits,
+    pub(crate) password_min: usize,
+    pub(crate) token_life: Duration,
+    pub(crate) log_format: LogFormat,
+    pub(crate) log: String,
+}
+
+/// Which database.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Database {
+    /// A SQLite file.
+    Sqlite(PathBuf, Durability),
+    /// A PostgreSQL URL.
+    Postgres(String),
+}
+
+/// Which container runtime.
+#[derive(Debug)]
+pub(crate) enum Runtime {
+    /// The first that works here.
+    Auto,
+    /// None: containers are pretended.
+    Simulated(agent::simulated::Options),
+}
+
+/// How logs are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// For machines.
+    Json,
+}
+
+impl Args {
+    /// Reads the file, if there is one, and checks everything.
+    pub(crate) fn resolve(self) -> anyhow::Result<Settings> {
+        let file = self.config.as_deref().map(read_file).transpose()?.unwrap_or_default();
+        self.or(file).checked()
+    }
+
+    /// What is not set here is taken from there.
+    fn or(self, file: Args) -> Args {
+        Args {
+            config: self.config,
+            listen: self.listen.or(file.listen),
+            data_dir: self.data_dir.or(file.data_dir),
+            database_url: self.database_url.or(file.database_url),
+            sqlite_durability: self.sqlite_durability.or(file.sqlite_durability),
+            runtime: self.runtime.or(file.runtime),
+            admin_password: self.admin_password.or(file.admin_password),
+            local_agent: self.local_agent.or(file.local_agent),
+            max_deployments_per_organization: self
+                .max_deployments_per_organization
+                .or(file.max_deployments_per_organization),
+            max_deployments_per_cluster: self
+                .max_deployments_per_cluster
+                .or(file.max_deployments_per_cluster),
+            password_min_length: self.password_min_length.or(file.password_min_length),
+            token_life_secs: self.token_life_secs.or(file.token_life_secs),
+            log_format: self.log_format.or(file.log_format),
+            log: self.log.or(file.log),
+            simulated_delay_ms: self.simulated_delay_ms.or(file.simulated_delay_ms),
+            simulated_fail: self.simulated_fail.or(file.simulated_fail),
+            simulated_complete: self.simulated_complete.or(file.simulated_complete),
+        }
+    }
+
+    fn checked(self) -> anyhow::Result<Settings> {
+        let listen = self.listen.as_deref().unwrap_or("127.0.0.1:8001");
+        let listen = listen.parse().with_context(|| {
+            format!("--listen: {listen:?} is no address with a port, such as 127.0.0.1:8001")
+        })?;
+        let data_dir = self.data_dir.clone().unwrap_or_else(|| "./paddock-data".into());
+        let limits = Limits {
+            per_organization: self.max_deployments_per_organization.unwrap_or(1000),
+            per_cluster: self.max_deployments_per_cluster.unwrap_or(10_000),
+        };
+        if limits.per_organization < 0 || limits.per_cluster < 0 {
+            bail!(
+                "--max-deployments-per-organization and --max-deployments-per-cluster can't be negative"
+            );
+        }
+        let token_life_secs = self.token_life_secs.unwrap_or(24 * 60 * 60);
+        if !(1..=10 * 365 * 24 * 60 * 60).contains(&token_life_secs) {
+            bail!("--token-life-secs: must be from 1 to 315360000 (ten years)");
+        }
+        if self.admin_password.as_deref() == Some("") {
+            bail!("--admin-password: must not be empty");
+        }
+        Ok(Settings {
+            listen,
+            database: self.database(&data_dir)?,
+            data_dir,
+            runtime: self.runtime()?,
+            local_agent: self.local_agent.unwrap_or(true),
+            limits,
+            password_min: self.password_min_length.unwrap_or(1),
+            token_life: Duration::from_secs(token_life_secs),
+            log_format: self.log_format()?,
+            log: self.log.unwrap_or_else(|| "info".into()),
+            admin_password: self.admin_password,
+        })
+    }
+
+    fn database(&self, data_dir: &Path) -> anyhow::Result<Database> {
+        let durability = match self.sqlite_durability.as_deref() {
+            None | Some("full") => Durability::Full,
+            Some("normal") => Durability::Normal,
+            Some(other) => bail!("--sqlite-durability: {other:?} is none of full, normal"),
+        };
+        let in_data_dir = || data_dir.join("paddock.db");
+        match self.database_url.as_deref() {
+            None | Some("sqlite:") => Ok(Database::Sqlite(in_data_dir(), durability)),
+            Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
+                Ok(Database::Postgres(url.to_owned()))
+            }
+            Some(url) => match url.strip_prefix("sqlite:") {
+                Some(path) => Ok(Database::Sqlite(path.into(), durability)),
+                // Not the value: it may hold a password.
+                None => bail!("--database-url: must begin with postgres:// or sqlite:"),
+            },
+        }
+    }
+
+    fn runtime(&self) -> anyhow::Result<Runtime> {
+        match self.runtime.as_deref() {
+            None | Some("auto") => Ok(Runtime::Auto),
+            Some("simulated") => {
+                let delay = Duration::from_millis(self.simulated_delay_ms.unwrap_or(0));
+                Ok(Runtime::Simulated(agent::simulated::Options {
+                    start_delay: delay,
+                    stop_delay: delay,
+                    fail: self.simulated_fail.clone(),
+                    complete: self.simulated_complete.clone(),
+                    run_for: delay,
+                }))
+            }
+            Some(name @ ("embedded" | "docker")) => {
+                bail!("--runtime: {name} is not part of this version yet; use auto or simulated")
+            }
+            Some(other) => bail!("--runtime: {other:?} is none of auto, simulated"),
+        }
+    }
+
+    fn log_format(&self) -> anyhow::Result<LogFormat> {
+        match self.log_format.as_deref() {
+            None | Some("text") => Ok(LogFormat::Text),
+            Some("json") => Ok(LogFormat::Json),
+            Some(other) => bail!("--log-format: {other:?} is none of text, json"),
+        }
+    }
+}
+
+fn read_file(path: &Path) -> anyhow::Result<Args> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("--config: {} can't be read", path.display()))?;
+    let parsed = toml::from_str(&text);
+    parsed.map_err(|e| anyhow::anyhow!("--config: {}: {}", path.display(), e.message()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_setting_is_one_sentence_that_names_it() {
+        let bad = [
+            (Args { listen: Some("here".into()), ..Args::default() }, "--listen"),
+            (Args { runtime: Some("magic".into()), ..Args::default() }, "--runtime"),
+            (Args { runtime: Some("docker".into()), ..Args::default() }, "--runtime"),
+            (
+                Args { database_url: Some("mysql://u:secret@h".into()), ..Args::default() },
+                "--database-url",
+            ),
+            (
+                Args { sqlite_durability: Some("maybe".into()), ..Args::default() },
+                "--sqlite-durability",
+            ),
+            (Args { log_format: Some("xml".into()), ..Args::default() }, "--log-format"),
+            (Args { token_life_secs: Some(0), ..Args::default() }, "--token-life-secs"),
+            (Args { admin_password: Some(String::new()), ..Args::default() }, "--admin-password"),
+            (Args { config: Some("/does/not/exist".into()), ..Args::default() }, "--config"),
+        ];
+        for (args, name) in bad {
+            let error = format!("{:#}", args.resolve().unwrap_err());
+            assert!(error.starts_with(name), "{error}");
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn flags_come_before_the_file() {
+        let file: Args =
+            toml::from_str("listen = \"127.0.0.1:1\"\nruntime = \"simulated\"").unwrap();
+        let flags = Args { listen: Some("127.0.0.1:2".into()), ..Args::default() };
+        let settings = flags.or(file).checked().unwrap();
+        assert_eq!(settings.listen.port(), 2);
+        assert!(matches!(settings.runtime, Runtime::Simulated(_)));
+    }
+
+    #[test]
+    fn unknown_keys_in_the_file_are_refused() {
+        assert!(toml::from_str::<Args>("lisen = \"127.0.0.1:1\"").is_err());
+    }
+
+    #[test]
+    fn sqlite_in_the_data_directory_unless_told_otherwise() {
+        let settings = Args::default().checked().unwrap();
+        let file = PathBuf::from("./paddock-data/paddock.db");
+        assert_eq!(settings.database, Database::Sqlite(file, Durability::Full));
+    }
+}

@@ -1,0 +1,227 @@
+//! What the client does when the server, or the line to it, is not well.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::fake::{Act, Fake, answer, header, json, stream};
+use super::process::{BINARY, Client, Outcome};
+
+const PROBLEM: &str = "content-type: application/problem+json\r\n";
+const ACCEPTED: &str = r#"{"id":"9m4e2mr0ui3e8a215n4g","name":"prod","status":"accepted"}"#;
+const READY: &str = r#"{"id":"9m4e2mr0ui3e8a215n4g","name":"prod","status":"ready"}"#;
+
+#[test]
+fn nobody_there() {
+    let client = Client::signed_in("http://127.0.0.1:1");
+    client.run("whoami").fails(
+        1,
+        &[
+            "error: can't reach http://127.0.0.1:1: connection refused\n",
+            "hint: start a server with \"paddock server\"",
+        ],
+    );
+    client.run("logout").fails(1, &["can't reach", "the token is forgotten here"]);
+    client.run("whoami").fails(1, &["not signed in"]);
+}
+
+#[test]
+fn addresses_that_are_none() {
+    for address in ["home", "ftp://home", "http://ann:secret@home"] {
+        Client::new(address).run("whoami").fails(2, &["is not the address of a server"]);
+    }
+}
+
+#[test]
+fn refusals_say_what_to_do_next() {
+    let busy = r#"{"title":"Too Many Requests","detail":"Too many logins."}"#;
+    let fields = r#"{"detail":"Fix these.","errors":[{"field":"resources.cpu","detail":"too much"},{"field":"labels.a","detail":"too long"}]}"#;
+    let broken = r#"{"title":"Internal Server Error","request_id":"r-77"}"#;
+    for (act, words) in [
+        (
+            answer("429 Too Many Requests", &format!("{PROBLEM}retry-after: 12\r\n"), busy),
+            &["error: Too many logins.\n", "hint: try again in 12 s\n"][..],
+        ),
+        (
+            answer("400 Bad Request", PROBLEM, fields),
+            &["error: Fix these. (--cpu: too much; --label a: too long)\n"],
+        ),
+        (answer("500 Internal Server Error", PROBLEM, broken), &["request id r-77"]),
+        (
+            answer("502 Bad Gateway", "content-type: text/html\r\n", "<h1>\u{1b}[31m</h1>"),
+            &["error: the server answered 502 Bad Gateway\n"],
+        ),
+        (json("401 Unauthorized", r#"{"detail":"No."}"#), &["error: No.\n", "sign in again"]),
+        (
+            answer("308 Permanent Redirect", "location: https://new.example/\r\n", ""),
+            &["sends us on to https://new.example/", "--server"],
+        ),
+        (json("200 OK", "<html>"), &["was not understood", "is that a Paddock server"]),
+        (json("200 OK", "{}"), &["was not understood"]),
+    ] {
+        let fake = Fake::start(vec![act]);
+        Client::signed_in(&fake.address).run("whoami").fails(1, words);
+    }
+}
+
+#[test]
+fn what_strangers_wrote_does_not_steer_the_terminal() {
+    let page = r#"{"items":[{"id":"1","name":"\u001b[2Jx\nid","status":"ready"}],"next":null}"#;
+    let fake = Fake::start(vec![json("200 OK", page)]);
+    let outcome = Client::signed_in(&fake.address).run("cluster list").succeeds();
+    assert!(!outcome.stdout.contains('\u{1b}'));
+    assert_eq!(outcome.stdout.lines().count(), 2);
+}
+
+#[test]
+fn a_creation_is_repeated_under_the_same_key() {
+    let fake = Fake::start(vec![Act::HangUp, json("201 Created", ACCEPTED)]);
+    Client::signed_in(&fake.address).run("cluster create prod --cpu 1").succeeds();
+    let requests = fake.requests();
+    let keys: Vec<_> = requests.iter().map(|r| header(r, "idempotency-key")).collect();
+    assert_eq!(keys.len(), 2);
+    assert!(keys[0].is_some() && keys[0] == keys[1], "{keys:?}");
+    assert!(requests[1].ends_with(r#"{"capacity":{"cpu":"1"},"name":"prod"}"#), "{requests:?}");
+}
+
+#[test]
+fn a_login_is_not_repeated() {
+    let fake = Fake::start(vec![Act::HangUp, json("200 OK", r#"{"token":"t"}"#)]);
+    Client::new(&fake.address).run("login --username ann").fails(1, &["can't reach"]);
+    assert_eq!(fake.requests().len(), 1);
+}
+
+#[test]
+fn a_token_is_not_sent_to_another_server() {
+    let fake = Fake::start(vec![json("200 OK", "{}")]);
+    let client = Client::signed_in("http://127.0.0.1:1");
+    let line = format!("--server {} whoami", fake.address);
+    client.run(&line).fails(1, &["not signed in to http://127.0.0.1:"]);
+    assert_eq!(fake.requests().len(), 0);
+}
+
+#[test]
+fn pages_are_put_together() {
+    let script = || {
+        vec![
+            json("200 OK", r#"{"items":[{"id":"1","name":"a","status":"ready"}],"next":"1"}"#),
+            json("200 OK", r#"{"items":[{"id":"2","name":"b","status":"ready"}],"next":null}"#),
+        ]
+    };
+    let fake = Fake::start(script());
+    Client::signed_in(&fake.address).run("cluster list").succeeds().prints(&["1   a", "2   b"]);
+    assert!(fake.requests()[1].starts_with("get /api/v1/clusters?limit=999&after=1 "));
+    let fake = Fake::start(script());
+    let outcome = Client::signed_in(&fake.address).run("cluster list -o json").succeeds();
+    let want = r#"{"items":[{"id":"1","name":"a","status":"ready"},{"id":"2","name":"b","status":"ready"}],"next":null}"#;
+    assert_eq!(outcome.stdout, format!("{want}\n"));
+}
+
+#[test]
+fn one_page_is_printed_as_it_came() {
+    let body = "{ \"next\": null,\n  \"items\": [ {\"status\":\"x\", \"name\":\"a\",\"id\":\"1\", \"new\": 1.50} ] }";
+    let fake = Fake::start(vec![json("200 OK", body)]);
+    let outcome = Client::signed_in(&fake.address).run("cluster list -o json").succeeds();
+    assert_eq!(outcome.stdout, format!("{body}\n"));
+}
+
+#[test]
+fn a_wait_goes_on_where_the_stream_broke() {
+    let event = |seq: u32, status: &str| {
+        format!(
+            "id: {seq}\nevent: cluster.{status}\ndata: {{\"type\":\"cluster.{status}\",\
+             \"data\":{{\"status\":\"{status}\"}}}}\n\n"
+        )
+    };
+    let fake = Fake::start(vec![
+        json("201 Created", ACCEPTED),
+        stream(&format!("{}id: 8\ndata: {{\"ty", event(7, "provisioning"))),
+        json("200 OK", ACCEPTED),
+        Act::HangUp,
+        stream(&event(8, "ready")),
+        json("200 OK", ACCEPTED),
+        json("200 OK", READY),
+    ]);
+    let client = Client::signed_in(&fake.address);
+    let outcome = client.run("cluster create prod --cpu 1 --wait=30").succeeds();
+    outcome
+        .prints(&["prod  ready"])
+        .remarks(&["cluster prod: provisioning\n", "cluster prod: ready\n"]);
+    let requests = fake.requests();
+    assert_eq!(header(&requests[1], "last-event-id"), None);
+    assert_eq!(header(&requests[4], "last-event-id"), Some("7"));
+    assert_eq!(header(&requests[1], "accept"), Some("text/event-stream"));
+}
+
+#[test]
+fn a_wait_ends_with_the_reason_of_a_failure() {
+    let failed = r#"{"id":"9m4e2mr0ui3e8a215n4g","name":"prod","status":"failed","status_reason":"no such region"}"#;
+    let fake = Fake::start(vec![
+        json("201 Created", ACCEPTED),
+        stream(": open\n\n"),
+        json("200 OK", failed),
+    ]);
+    Client::signed_in(&fake.address)
+        .run("cluster create prod --cpu 1 --wait")
+        .fails(1, &["error: cluster prod failed: no such region\n"]);
+}
+
+#[test]
+fn a_wait_that_can_not_go_on_does_not_hide_what_was_made() {
+    let fake = Fake::start(vec![
+        json("201 Created", ACCEPTED),
+        json("403 Forbidden", r#"{"detail":"No events for you."}"#),
+    ]);
+    Client::signed_in(&fake.address).run("cluster create prod --cpu 1 --wait").fails(
+        1,
+        &[
+            "error: cluster prod can't be followed any more: No events for you.\n",
+            "hint: it goes on by itself: run \"paddock cluster show 9m4e2mr0ui3e8a215n4g\"\n",
+        ],
+    );
+}
+
+#[test]
+fn what_was_and_what_happens_meet_without_gap_or_repetition() {
+    let event =
+        |seq: u32| format!(r#"{{"seq":{seq},"at":"x","type":"cluster.ready","data":{{}}}}"#);
+    let message = |seq: u32| format!("id: {seq}\ndata: {}\n\n", event(seq));
+    let fake = Fake::start(vec![
+        stream(&[message(5), message(6)].concat()),
+        json("200 OK", &format!(r#"{{"items":[{},{}],"next":null}}"#, event(4), event(5))),
+        json("401 Unauthorized", r#"{"detail":"The token has expired."}"#),
+    ]);
+    let client = Client::signed_in(&fake.address);
+    let outcome = client.run("events -f --since 1h -o json").ends(1);
+    assert_eq!(outcome.stdout, format!("{}\n{}\n{}\n", event(4), event(5), event(6)));
+    outcome.remarks(&["The token has expired."]);
+    assert_eq!(header(&fake.requests()[2], "last-event-id"), Some("6"));
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let fake = Fake::start(vec![json("200 OK", r#"{"items":[],"next":null}"#)]);
+    let client = Client::signed_in(&fake.address);
+    let mut child = client.command("events").stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert!(child.wait().unwrap().success());
+
+    let mut child = Command::new(BINARY)
+        .args(["completions", "bash"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    Outcome::new("completions", child.wait_with_output().unwrap()).succeeds();
+}
+
+#[test]
+#[ignore = "takes 30 s"]
+fn a_silent_server_is_given_up() {
+    // Nothing accepts here, but the operating system lets us connect.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let started = std::time::Instant::now();
+    Client::signed_in(&address).run("whoami").fails(1, &["no answer within 30 s"]);
+    assert!(started.elapsed() < Duration::from_mins(1));
+}

@@ -1,0 +1,10 @@
+//! The binary as its users meet it: whole processes, real addresses.
+
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+mod client;
+mod client_deployment;
+mod client_faults;
+mod client_help;
+mod fake;
+mod process;
