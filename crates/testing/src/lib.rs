@@ -1,1 +1,37 @@
-//! x
+//! Fixtures for tests: both databases, a clock to turn, a whole server in this process, and a client
+//! that checks every answer against the OpenAPI documents.
+
+mod client;
+mod clock;
+mod contract;
+mod database;
+mod server;
+
+pub use client::{Answer, Client};
+pub use clock::TestClock;
+pub use database::{Database, Engine};
+pub use server::{Replica, TestPaddock, TestSettings};
+
+/// Makes two tests of each body: one on SQLite, one on PostgreSQL.
+#[macro_export]
+macro_rules! on_both_engines {
+    ($($(#[$meta:meta])* async fn $name:ident($engine:ident: Engine) $body:block)*) => {$(
+        $(#[$meta])*
+        mod $name {
+            #[allow(unused_imports)]
+            use super::*;
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn sqlite() {
+                run($crate::Engine::Sqlite).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn postgres() {
+                run($crate::Engine::Postgres).await;
+            }
+
+            async fn run($engine: $crate::Engine) $body
+        }
+    )*};
+}

@@ -1,0 +1,124 @@
+//! A client that checks every answer against the OpenAPI documents.
+
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::{Method, RequestBuilder};
+use serde_json::Value;
+
+use crate::contract;
+
+/// Somebody who calls the server.
+#[derive(Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    base: String,
+    token: Option<String>,
+}
+
+/// What came back.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The call, for messages.
+    pub call: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body, or null if it was empty or not JSON.
+    pub json: Value,
+}
+
+impl Client {
+    /// Somebody who is not signed in.
+    pub fn new(base: &str) -> Self {
+        let http = reqwest::Client::builder().timeout(Duration::from_mins(2)).no_proxy().build();
+        Self { http: http.expect("a client"), base: base.to_owned(), token: None }
+    }
+
+    /// The same with a token.
+    pub fn with_token(&self, token: &str) -> Self {
+        Self { token: Some(token.to_owned()), ..self.clone() }
+    }
+
+    /// The same without one.
+    pub fn signed_out(&self) -> Self {
+        Self { token: None, ..self.clone() }
+    }
+
+    /// Where the server is.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// A request to be changed and sent with [`Client::send`].
+    pub fn request(&self, method: &str, path: &str) -> RequestBuilder {
+        let method = Method::from_bytes(method.as_bytes()).expect("a method");
+        let request = self.http.request(method, format!("{}{path}", self.base));
+        match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    /// Sends a request and checks the answer's shape.
+    pub async fn send(&self, request: RequestBuilder) -> Answer {
+        let request = request.build().expect("a request");
+        let (method, path) = (request.method().to_string(), request.url().path().to_owned());
+        let call = format!("{method} {path}");
+        let response = self.http.execute(request).await.unwrap_or_else(|e| panic!("{call}: {e:?}"));
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let body = response.bytes().await.unwrap_or_else(|e| panic!("{call}: {e:?}"));
+        let kind = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        contract::check(&method, &path, status, kind, &body);
+        let json = serde_json::from_slice(&body).unwrap_or(Value::Null);
+        Answer { call, status, headers, json }
+    }
+
+    /// A call with a JSON body.
+    pub async fn call(&self, method: &str, path: &str, body: &Value) -> Answer {
+        self.send(self.request(method, path).json(body)).await
+    }
+
+    /// GET.
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send(self.request("GET", path)).await
+    }
+
+    /// POST with a JSON body.
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        self.call("POST", path, &body).await
+    }
+
+    /// PUT with a JSON body.
+    pub async fn put(&self, path: &str, body: Value) -> Answer {
+        self.call("PUT", path, &body).await
+    }
+
+    /// PATCH with a JSON body.
+    pub async fn patch(&self, path: &str, body: Value) -> Answer {
+        self.call("PATCH", path, &body).await
+    }
+
+    /// DELETE without a body.
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.send(self.request("DELETE", path)).await
+    }
+}
+
+impl Answer {
+    /// The body, if the status is this one.
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}: {:#}", self.call, self.json);
+        self.json
+    }
+
+    /// A field of the body as text, if the status is a good one.
+    #[track_caller]
+    pub fn text(&self, field: &str) -> String {
+        assert!(self.status < 300, "{}: {:#}", self.call, self.json);
+        let text = self.json[field].as_str();
+        text.unwrap_or_else(|| panic!("{}: no {field} in {:#}", self.call, self.json)).to_owned()
+    }
+}

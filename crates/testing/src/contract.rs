@@ -1,0 +1,86 @@
+//! The OpenAPI documents as a judge: does an answer have the shape that is promised?
+
+use std::sync::OnceLock;
+
+use serde_json::{Value, json};
+
+/// Panics if the answer to this call is not as the documents say.
+pub(crate) fn check(method: &str, path: &str, status: u16, content_type: &str, body: &[u8]) {
+    let Some((document, operation)) = find(method, path) else {
+        assert!(status >= 400, "{method} {path} answered {status} but is in no OpenAPI document");
+        return;
+    };
+    let responses = &operation["responses"];
+    let exact = &responses[status.to_string()];
+    let response = if exact.is_null() { &responses["default"] } else { exact };
+    assert!(
+        !exact.is_null() || status >= 400,
+        "{method} {path} answered {status}, which is not documented"
+    );
+    let Some(content) = response["content"].as_object() else {
+        assert!(body.is_empty(), "{method} {path} {status} has a body that is not documented");
+        return;
+    };
+    let kind = content_type.split(';').next().unwrap_or_default();
+    let media = content.get(kind).unwrap_or_else(|| {
+        panic!(
+            "{method} {path} {status} answered {content_type:?}, documented is {:?}",
+            content.keys()
+        )
+    });
+    if kind.ends_with("json") {
+        let body = serde_json::from_slice(body).expect("an answer that says it is JSON is JSON");
+        judge(document, &media["schema"], &body, &format!("{method} {path} {status}"));
+    }
+}
+
+fn judge(document: &Value, schema: &Value, body: &Value, call: &str) {
+    let mut schema = schema.clone();
+    schema["components"] = document["components"].clone();
+    let validator = jsonschema::validator_for(&schema).expect("documents hold valid schemas");
+    let errors: Vec<String> =
+        validator.iter_errors(body).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    assert!(errors.is_empty(), "{call} is not as documented: {errors:#?}\n{body:#}");
+}
+
+/// The document and the operation that this call is in.
+fn find(method: &str, path: &str) -> Option<(&'static Value, &'static Value)> {
+    documents().iter().find_map(|document| {
+        let paths = document["paths"].as_object()?;
+        let (_, item) = paths.iter().find(|(template, _)| matches(template, path))?;
+        let operation = &item[method.to_lowercase()];
+        (!operation.is_null()).then_some((document, operation))
+    })
+}
+
+fn matches(template: &str, path: &str) -> bool {
+    let parts =
+        |text: &str| text.trim_matches('/').split('/').map(str::to_owned).collect::<Vec<_>>();
+    let (template, path) = (parts(template), parts(path));
+    template.len() == path.len()
+        && template.iter().zip(&path).all(|(t, p)| t == p || t.starts_with('{'))
+        // `/invites/check` is not `/invites/{id}`: the fixed word wins.
+        && !(template.last().is_some_and(|t| t.starts_with('{'))
+            && ["check", "redeem"].contains(&path.last().map_or("", String::as_str)))
+}
+
+fn documents() -> &'static [Value] {
+    static DOCUMENTS: OnceLock<Vec<Value>> = OnceLock::new();
+    DOCUMENTS.get_or_init(|| {
+        let documents = api::documents().into_iter().map(|(_, document)| {
+            let mut document = serde_json::to_value(document).expect("documents are plain data");
+            close(&mut document["components"]["schemas"]);
+            document
+        });
+        documents.collect()
+    })
+}
+
+/// Forbids fields that the document does not name.
+fn close(schemas: &mut Value) {
+    for schema in schemas.as_object_mut().expect("schemas by name").values_mut() {
+        if schema["properties"].is_object() && schema["additionalProperties"].is_null() {
+            schema["additionalProperties"] = json!(false);
+        }
+    }
+}

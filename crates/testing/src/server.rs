@@ -1,0 +1,200 @@
+//! A whole server in this process: API, workers and a simulated agent, on a port of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent::{Agent, Link, LinkError, Simulated, simulated};
+use api::App;
+use engine::{Driver, Metrics, Options, cluster, deployment, local_agent};
+use model::agent::{Desired, Report};
+use model::cluster::Provider;
+use serde_json::{Value, json};
+use store::{Clock, Db, Stop, Stopper, stop, task};
+use tokio::net::TcpListener;
+use tokio::sync::{Mutex, watch};
+
+use crate::{Client, Database, Engine, TestClock};
+
+/// The administrator's password.
+const ADMIN_PASSWORD: &str = "admin password";
+
+/// How a test's server differs from a usual one.
+#[derive(Default)]
+pub struct TestSettings {
+    /// The API's settings.
+    pub api: api::Settings,
+    /// How the simulated runtime behaves.
+    pub runtime: simulated::Options,
+    /// Leaves out workers and agent: nothing moves.
+    pub is_still: bool,
+}
+
+/// A server that ends with the test.
+pub struct TestPaddock {
+    /// Its database.
+    pub database: Database,
+    /// Its clock.
+    pub clock: Arc<TestClock>,
+    /// Somebody who is not signed in.
+    pub client: Client,
+    stopper: Stopper,
+}
+
+impl TestPaddock {
+    /// A usual server.
+    pub async fn start(engine: Engine) -> Self {
+        Self::start_with(engine, TestSettings::default()).await
+    }
+
+    /// A server with settings.
+    pub async fn start_with(engine: Engine, settings: TestSettings) -> Self {
+        // The client is built with rustls, which wants to know what computes for it.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let clock = Arc::new(TestClock::default());
+        let database = Database::new(engine, clock.clone()).await;
+        let (stopper, stop) = stop::channel();
+        let client = run(&database.db, settings, stop).await;
+        Self { database, clock, client, stopper }
+    }
+
+    /// One more server on the same database, with a database connection of its own.
+    pub async fn replica(&self, settings: TestSettings) -> Replica {
+        let db = self.database.replica(self.clock.clone() as Arc<dyn Clock>).await;
+        let (stopper, stop) = stop::channel();
+        Replica { client: run(&db, settings, stop).await, _stopper: stopper }
+    }
+
+    /// The database itself.
+    pub fn db(&self) -> &Db {
+        &self.database.db
+    }
+
+    /// The owner of a new organization; both are named so.
+    pub async fn owner(&self, name: &str) -> Client {
+        let body = json!({
+            "user": {"username": name, "password": "secret", "display_name": name},
+            "organization": {"name": name},
+        });
+        self.client.put("/user/create/", body).await.expect(201);
+        self.sign_in(name, "secret").await
+    }
+
+    /// A member of the organization of `owner`.
+    pub async fn member(&self, owner: &Client, name: &str) -> Client {
+        let code = owner.patch("/organization/invite/", json!({})).await.text("code");
+        let body = json!({"code": code, "username": name, "password": "secret"});
+        self.client.post("/organization/invite/", body).await.expect(201);
+        self.sign_in(name, "secret").await
+    }
+
+    /// The platform administrator.
+    pub async fn admin(&self) -> Client {
+        self.sign_in("admin", ADMIN_PASSWORD).await
+    }
+
+    /// Somebody who signs in.
+    pub async fn sign_in(&self, username: &str, password: &str) -> Client {
+        let body = json!({"username": username, "password": password});
+        let token = self.client.post("/user/login/", body).await.text("token");
+        self.client.with_token(&token)
+    }
+
+    /// A ready cluster of the caller's organization.
+    pub async fn cluster(&self, owner: &Client, capacity: Value) -> String {
+        let body = json!({"name": "main", "capacity": capacity});
+        let id = owner.post("/api/v1/clusters", body).await.text("id");
+        self.until(owner, &format!("/api/v1/clusters/{id}"), "status", "ready").await;
+        id
+    }
+
+    /// Asks again until the field has that value; the whole answer then.
+    pub async fn until(&self, client: &Client, path: &str, field: &str, value: &str) -> Value {
+        let mut last = Value::Null;
+        for _ in 0..600 {
+            last = client.get(path).await.json;
+            if last[field] == value {
+                return last;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        panic!("{path}: {field} does not become {value}: {last:#}");
+    }
+
+    /// Asks again until it is gone.
+    pub async fn until_gone(&self, client: &Client, path: &str) {
+        for _ in 0..600 {
+            if client.get(path).await.status == 404 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        panic!("{path} does not go away");
+    }
+}
+
+impl Drop for TestPaddock {
+    fn drop(&mut self) {
+        self.stopper.stop();
+    }
+}
+
+/// One more server on the same database.
+pub struct Replica {
+    /// Somebody who is not signed in.
+    pub client: Client,
+    _stopper: Stopper,
+}
+
+async fn run(db: &Db, settings: TestSettings, stop: Stop) -> Client {
+    let metrics = Metrics::default();
+    let limit_per_cluster = settings.api.limits.per_cluster;
+    let app = App::new(db.clone(), settings.api, &metrics, stop.clone());
+    app.ensure_admin(Some(ADMIN_PASSWORD)).await.expect("an administrator");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let base = format!("http://{}", listener.local_addr().expect("an address"));
+    task::spawn("http", api::serve(listener, app, stop.clone()));
+    if !settings.is_still {
+        let driver = Driver::new(db.clone(), Options::default(), metrics)
+            .with(cluster::Terraform { db: db.clone() })
+            .with(deployment::Placement { db: db.clone(), limit_per_cluster });
+        task::spawn("driver", driver.run(stop.clone()));
+        start_agent(db, Simulated::new(settings.runtime), stop);
+    }
+    Client::new(&base)
+}
+
+fn start_agent(db: &Db, runtime: Simulated, mut stop: Stop) {
+    let (leads, mut turn) = watch::channel(false);
+    let holder = format!("test {}", store::entropy::noise(db.entropy()));
+    task::spawn("lease", local_agent::lead(db.clone(), holder, leads, stop.clone()));
+    let link = Arc::new(TestLink { db: db.clone(), signal: Mutex::new(db.event_signal()) });
+    task::spawn("agent", async move {
+        if turn.wait_for(|ours| *ours).await.is_ok() {
+            tokio::select! {
+                () = Agent::run(link, Arc::new(runtime)) => {}
+                () = stop.told() => {}
+            }
+        }
+    });
+}
+
+struct TestLink {
+    db: Db,
+    signal: Mutex<watch::Receiver<u64>>,
+}
+
+impl Link for TestLink {
+    async fn desired(&self, all: bool) -> Result<Vec<Desired>, LinkError> {
+        let desired = local_agent::desired(&self.db, Provider::Local, all).await;
+        desired.map_err(|error| LinkError(error.to_string()))
+    }
+
+    async fn changed(&self) {
+        let _ = self.signal.lock().await.changed().await;
+    }
+
+    async fn report(&self, reports: &[Report]) -> Result<(), LinkError> {
+        let taken = local_agent::report(&self.db, reports).await;
+        taken.map_err(|error| LinkError(error.to_string()))
+    }
+}
