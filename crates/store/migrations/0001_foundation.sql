@@ -148,11 +148,14 @@ CREATE TABLE work (
     attempts    BIGINT NOT NULL DEFAULT 0,
     error       TEXT,
     leased_until BIGINT NOT NULL DEFAULT 0,
+    -- The later of the two: when it can be claimed.
+    ready_at    BIGINT NOT NULL,
     -- Grows with every lease: who comes back with an old one is too late.
     fence       BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (kind, key)
 );
-CREATE INDEX work_due ON work (lane, due_at);
+CREATE INDEX work_ready ON work (ready_at);
+CREATE INDEX work_lane ON work (lane, ready_at);
 
 CREATE TABLE lease (
     name   TEXT PRIMARY KEY,

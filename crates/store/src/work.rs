@@ -36,10 +36,12 @@ pub async fn wake_at(tx: &mut Tx, lane: Lane, key: &Key, at: Time) -> Result<()>
     tx.woke();
     tx.run(
         sql!(
-            "INSERT INTO work (kind, key, lane, due_at) VALUES ($1, $2, $3, $4) ",
+            "INSERT INTO work (kind, key, lane, due_at, ready_at) VALUES ($1, $2, $3, $4, $4) ",
             "ON CONFLICT (kind, key) DO UPDATE SET revision = work.revision + 1, ",
             "lane = CASE WHEN excluded.lane < work.lane THEN excluded.lane ELSE work.lane END, ",
-            "due_at = CASE WHEN excluded.due_at < work.due_at THEN excluded.due_at ELSE work.due_at END"
+            "due_at = CASE WHEN excluded.due_at < work.due_at THEN excluded.due_at ELSE work.due_at END, ",
+            "ready_at = CASE WHEN excluded.due_at < work.ready_at AND work.leased_until = 0 ",
+            "THEN excluded.due_at ELSE work.ready_at END"
         ),
         params![key.kind, key.key, lane as i64, at],
     )
@@ -51,16 +53,15 @@ pub async fn wake_at(tx: &mut Tx, lane: Lane, key: &Key, at: Time) -> Result<()>
 pub async fn claim(tx: &mut Tx, lane: Lane, limit: i64, lease: Duration) -> Result<Vec<Claim>> {
     let now = tx.now();
     let claim_one_by_one = sql!(
-        "UPDATE work SET leased_until = $2, fence = fence + 1 WHERE (kind, key) IN (",
-        "SELECT kind, key FROM work WHERE due_at <= $1 AND leased_until <= $1 AND lane <= $3 ",
-        "ORDER BY lane, due_at LIMIT $4) ",
+        "UPDATE work SET leased_until = $2, ready_at = $2, fence = fence + 1 ",
+        "WHERE (kind, key) IN (SELECT kind, key FROM work WHERE ready_at <= $1 AND lane <= $3 ",
+        "ORDER BY lane, ready_at LIMIT $4) ",
         "RETURNING kind, key, attempts, due_at, revision, fence"
     );
     // The same, but not waiting for what another replica is claiming.
-    let claim_beside_others = "UPDATE work SET leased_until = $2, fence = fence + 1 \
-        WHERE (kind, key) IN (SELECT kind, key FROM work \
-        WHERE due_at <= $1 AND leased_until <= $1 AND lane <= $3 \
-        ORDER BY lane, due_at LIMIT $4 FOR UPDATE SKIP LOCKED) \
+    let claim_beside_others = "UPDATE work SET leased_until = $2, ready_at = $2, fence = fence + 1 \
+        WHERE (kind, key) IN (SELECT kind, key FROM work WHERE ready_at <= $1 AND lane <= $3 \
+        ORDER BY lane, ready_at LIMIT $4 FOR UPDATE SKIP LOCKED) \
         RETURNING kind, key, attempts, due_at, revision, fence";
     let sql = if tx.skip_locked() { claim_beside_others } else { claim_one_by_one };
     let rows = tx.all(sql, params![now, now + lease, lane as i64, limit]).await?;
@@ -110,7 +111,8 @@ async fn release(
         sql!(
             "UPDATE work SET leased_until = 0, attempts = $5, error = $6, ",
             "lane = CASE WHEN revision = $4 THEN 1 ELSE lane END, ",
-            "due_at = CASE WHEN revision = $4 THEN $7 ELSE $8 END ",
+            "due_at = CASE WHEN revision = $4 THEN $7 ELSE $8 END, ",
+            "ready_at = CASE WHEN revision = $4 THEN $7 ELSE $8 END ",
             "WHERE kind = $1 AND key = $2 AND fence = $3"
         ),
         params![
@@ -133,7 +135,10 @@ pub async fn renew(tx: &mut Tx, claim: &Claim, lease: Duration) -> Result<bool> 
     let until = tx.now() + lease;
     let renewed = tx
         .run(
-            sql!("UPDATE work SET leased_until = $4 WHERE kind = $1 AND key = $2 AND fence = $3"),
+            sql!(
+                "UPDATE work SET leased_until = $4, ready_at = $4 ",
+                "WHERE kind = $1 AND key = $2 AND fence = $3"
+            ),
             params![claim.key.kind, claim.key.key, claim.fence, until],
         )
         .await?;
@@ -142,14 +147,7 @@ pub async fn renew(tx: &mut Tx, claim: &Claim, lease: Duration) -> Result<bool> 
 
 /// When the next key will be due or its lease will have run out.
 pub async fn next_due(read: &mut Read) -> Result<Option<Time>> {
-    let row = read
-        .first(
-            sql!(
-                "SELECT MIN(CASE WHEN leased_until > due_at THEN leased_until ELSE due_at END) FROM work"
-            ),
-            params![],
-        )
-        .await?;
+    let row = read.first(sql!("SELECT MIN(ready_at) FROM work"), params![]).await?;
     row.map_or(Ok(None), |mut row| row.take())
 }
 
