@@ -19,8 +19,26 @@ pub async fn desired(db: &Db, provider: Provider, all: bool) -> store::Result<Ve
     reporting::desired(&mut db.read().await?, provider, all).await
 }
 
-/// Takes in what the agent says. All of it, or nothing and an error.
+/// Takes in what the agent says: together if that works, else one by one, so that a report that
+/// makes no sense does not keep the others out. An error means that the agent shall try again.
 pub async fn report(db: &Db, reports: &[Report]) -> store::Result<()> {
+    match report_together(db, reports).await {
+        Err(error) if !matches!(error, store::Error::Unavailable(_)) => {}
+        other => return other,
+    }
+    for report in reports {
+        match report_together(db, std::slice::from_ref(report)).await {
+            Err(error @ store::Error::Unavailable(_)) => return Err(error),
+            Err(error) => {
+                tracing::error!(?report, %error, "a report makes no sense and is left out");
+            }
+            Ok(()) => {}
+        }
+    }
+    Ok(())
+}
+
+async fn report_together(db: &Db, reports: &[Report]) -> store::Result<()> {
     let mut tx = db.begin(Actor::Agent).await?;
     for report in reports {
         reporting::report(&mut tx, report).await?;

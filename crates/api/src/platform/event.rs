@@ -22,6 +22,8 @@ use crate::page::{MAX_LIMIT, Query, number};
 use crate::{App, Problem};
 
 const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How long a stream goes on after its sign-in has ended.
+const BELIEVED_FOR: Duration = Duration::from_secs(5);
 
 /// One change of one subject.
 #[derive(Serialize, ToSchema)]
@@ -153,6 +155,9 @@ fn wants_stream(headers: &HeaderMap) -> bool {
 struct Reader {
     db: Db,
     scope: Scope,
+    /// The reader's token, and when it was last seen to be good.
+    token: Option<String>,
+    believed_at: Time,
     filter: Filter,
     after: i64,
     signal: watch::Receiver<u64>,
@@ -173,8 +178,16 @@ async fn stream(
             store::event::last(&mut app.db.read().await?).await?
         }
     };
-    let (db, scope, stop) = (app.db.clone(), caller.scope(), app.stop.clone());
-    let reader = Reader { db, scope, filter, after, signal, stop };
+    let reader = Reader {
+        db: app.db.clone(),
+        scope: caller.scope(),
+        token: caller.token,
+        believed_at: app.db.now(),
+        filter,
+        after,
+        signal,
+        stop: app.stop.clone(),
+    };
     let events = stream::unfold(reader, next_batch).flat_map(stream::iter);
     // Before anything happens the reader knows its place: should the stream break, it resumes here.
     let place = stream::once(async move { Ok(sse::Event::default().id(after.to_string())) });
@@ -183,7 +196,7 @@ async fn stream(
     Ok(answer.into_response())
 }
 
-/// The next events, as soon as there are some. Ends when the server stops.
+/// The next events, as soon as there are some. Ends when the server stops or the sign-in ends.
 async fn next_batch(mut reader: Reader) -> Option<(Vec<Event>, Reader)> {
     loop {
         if reader.stop.is_set() {
@@ -192,6 +205,9 @@ async fn next_batch(mut reader: Reader) -> Option<(Vec<Event>, Reader)> {
         reader.signal.mark_unchanged();
         match read(&reader).await {
             Ok(found) if !found.is_empty() => {
+                if !is_believed(&mut reader).await {
+                    return None;
+                }
                 reader.after = found.last().map_or(reader.after, |event| event.seq);
                 return Some((found.into_iter().map(Event::from).collect(), reader));
             }
@@ -206,6 +222,17 @@ async fn next_batch(mut reader: Reader) -> Option<(Vec<Event>, Reader)> {
             () = reader.stop.told() => {}
         }
     }
+}
+
+/// May the reader still see this? Asked before something is shown, not more than every few seconds.
+async fn is_believed(reader: &mut Reader) -> bool {
+    let (now, Some(token)) = (reader.db.now(), &reader.token) else { return true };
+    if now.since(reader.believed_at) < BELIEVED_FOR {
+        return true;
+    }
+    reader.believed_at = now;
+    let asked = async { store::token::find(&mut reader.db.read().await?, token, now).await };
+    matches!(asked.await, Ok(Some(_)))
 }
 
 async fn read(reader: &Reader) -> store::Result<Vec<model::event::Event>> {
