@@ -153,9 +153,10 @@ impl<R: Runtime> Keeper<R> {
     }
 
     async fn say(&self, desired: &Desired, observed: Observed) {
-        let (deployment, generation) = (desired.deployment, desired.generation);
+        let (deployment, cluster) = (desired.deployment, desired.cluster);
+        let generation = desired.generation;
         // The reporter ends only with the agent.
-        let _ = self.reports.send(Report { deployment, generation, observed }).await;
+        let _ = self.reports.send(Report { deployment, cluster, generation, observed }).await;
     }
 }
 

@@ -36,7 +36,7 @@ impl Reconcile for Terraform {
                 Step::Move(to, reason) => {
                     cluster = store::cluster::set_status(&mut tx, &cluster, to, reason).await?;
                     if to == Status::Ready {
-                        store::cluster::wake_placement(&mut tx, id).await?;
+                        store::cluster::wake_placement(&mut tx, id);
                     }
                 }
                 Step::Delete => {

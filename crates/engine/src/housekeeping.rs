@@ -35,6 +35,6 @@ impl Reconcile for Housekeeping {
 /// Has it begin; it keeps itself going.
 pub async fn start(db: &Db) -> store::Result<()> {
     let mut tx = db.begin(Actor::Server).await?;
-    work::wake(&mut tx, Lane::Background, &Key::new(Housekeeping::NAME, "all")).await?;
+    work::wake(&mut tx, Lane::Background, Key::new(Housekeeping::NAME, "all"));
     tx.commit().await
 }

@@ -1,7 +1,9 @@
 //! The control plane's side of the agent inside the server: what it shall do, what it says.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use model::ClusterId;
 use model::agent::{Desired, Report};
 use model::cluster::Provider;
 use model::event::Actor;
@@ -19,15 +21,27 @@ pub async fn desired(db: &Db, provider: Provider, all: bool) -> store::Result<Ve
     reporting::desired(&mut db.read().await?, provider, all).await
 }
 
-/// Takes in what the agent says: together if that works, else one by one, so that a report that
-/// makes no sense does not keep the others out. An error means that the agent shall try again.
+/// Takes in what the agent says, cluster by cluster. An error means that it shall try again.
 pub async fn report(db: &Db, reports: &[Report]) -> store::Result<()> {
-    match report_together(db, reports).await {
+    let mut by_cluster: BTreeMap<ClusterId, Vec<&Report>> = BTreeMap::new();
+    for report in reports {
+        by_cluster.entry(report.cluster).or_default().push(report);
+    }
+    for (cluster, reports) in by_cluster {
+        report_of(db, cluster, &reports).await?;
+    }
+    Ok(())
+}
+
+/// Together if that works, else one by one, so that a report that makes no sense does not keep the
+/// others out.
+async fn report_of(db: &Db, cluster: ClusterId, reports: &[&Report]) -> store::Result<()> {
+    match report_together(db, cluster, reports).await {
         Err(error) if !matches!(error, store::Error::Unavailable(_)) => {}
         other => return other,
     }
     for report in reports {
-        match report_together(db, std::slice::from_ref(report)).await {
+        match report_together(db, cluster, &[report]).await {
             Err(error @ store::Error::Unavailable(_)) => return Err(error),
             Err(error) => {
                 tracing::error!(?report, %error, "a report makes no sense and is left out");
@@ -38,8 +52,9 @@ pub async fn report(db: &Db, reports: &[Report]) -> store::Result<()> {
     Ok(())
 }
 
-async fn report_together(db: &Db, reports: &[Report]) -> store::Result<()> {
+async fn report_together(db: &Db, cluster: ClusterId, reports: &[&Report]) -> store::Result<()> {
     let mut tx = db.begin(Actor::Agent).await?;
+    store::cluster::lock(&mut tx, cluster).await?;
     for report in reports {
         reporting::report(&mut tx, report).await?;
     }

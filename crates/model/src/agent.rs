@@ -21,6 +21,8 @@ pub struct Desired {
 pub struct Report {
     /// Which deployment.
     pub deployment: DeploymentId,
+    /// On which cluster.
+    pub cluster: ClusterId,
     /// The wish that this answers.
     pub generation: i64,
     /// What was found.

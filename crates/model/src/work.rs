@@ -5,7 +5,7 @@ use std::fmt;
 use crate::Time;
 
 /// What a reconciler is called with. Nothing else: what changed is not an input.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// The reconciler's name.
     pub kind: String,

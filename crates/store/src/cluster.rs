@@ -181,7 +181,7 @@ pub async fn set_total(tx: &mut Tx, id: ClusterId, total: &Resources) -> Result<
         params![id, now],
     )
     .await?;
-    wake_placement(tx, id).await?;
+    wake_placement(tx, id);
     note(tx, id, "updated").await
 }
 
@@ -194,7 +194,7 @@ pub async fn take(tx: &mut Tx, id: ClusterId, request: &Resources) -> Result<Clu
 /// Gives back what was taken by hand: all of it or none.
 pub async fn give_back(tx: &mut Tx, id: ClusterId, request: &Resources) -> Result<Cluster> {
     capacity::give_back(tx, id, request).await?;
-    wake_placement(tx, id).await?;
+    wake_placement(tx, id);
     note(tx, id, "capacity_given_back").await
 }
 
@@ -288,9 +288,17 @@ pub(crate) async fn remove_deployment(tx: &mut Tx, id: ClusterId) -> Result<()> 
     tx.run(sql, params![id]).await.map(drop)
 }
 
+/// Keeps others from giving out or freeing this cluster's capacity until the end of the transaction.
+///
+/// What changes capacity takes locks in one order, so that no two wait for each other: this one, the
+/// deployment, the cluster, its capacity, the organization.
+pub async fn lock(tx: &mut Tx, id: ClusterId) -> Result<()> {
+    tx.lock(&format!("cluster/{id}")).await
+}
+
 /// Has the cluster's queue looked at.
-pub async fn wake_placement(tx: &mut Tx, id: ClusterId) -> Result<()> {
-    work::wake(tx, Lane::Priority, &Key::new(PLACEMENT, id)).await
+pub fn wake_placement(tx: &mut Tx, id: ClusterId) {
+    work::wake(tx, Lane::Priority, Key::new(PLACEMENT, id));
 }
 
 /// Has the queues of all clusters looked at that the organization's deployments may run on.
@@ -301,7 +309,7 @@ pub(crate) async fn wake_placement_of(tx: &mut Tx, organization: OrganizationId)
     );
     for mut row in tx.all(sql, params![organization]).await? {
         let id = row.take()?;
-        wake_placement(tx, id).await?;
+        wake_placement(tx, id);
     }
     Ok(())
 }
@@ -312,7 +320,7 @@ pub async fn resync(tx: &mut Tx) -> Result<()> {
         sql!("SELECT id FROM cluster WHERE deleted_at IS NULL AND status <> 'ready' ORDER BY id");
     for mut row in tx.all(clusters, params![]).await? {
         let id: ClusterId = row.take()?;
-        work::wake(tx, Lane::Background, &Key::new(WORKER, id)).await?;
+        work::wake(tx, Lane::Background, Key::new(WORKER, id));
     }
     let queues = sql!(
         "SELECT c.id FROM cluster c WHERE c.deleted_at IS NULL AND EXISTS (",
@@ -322,7 +330,7 @@ pub async fn resync(tx: &mut Tx) -> Result<()> {
     );
     for mut row in tx.all(queues, params![]).await? {
         let id: ClusterId = row.take()?;
-        work::wake(tx, Lane::Background, &Key::new(PLACEMENT, id)).await?;
+        work::wake(tx, Lane::Background, Key::new(PLACEMENT, id));
     }
     Ok(())
 }
@@ -331,7 +339,7 @@ pub async fn resync(tx: &mut Tx) -> Result<()> {
 async fn note(tx: &mut Tx, id: ClusterId, change: &str) -> Result<Cluster> {
     let cluster = get(tx, Scope::All, id).await?;
     event::append(tx, Kind::Cluster, id, cluster.organization_id, change, &cluster).await?;
-    work::wake(tx, Lane::Priority, &Key::new(WORKER, id)).await?;
+    work::wake(tx, Lane::Priority, Key::new(WORKER, id));
     Ok(cluster)
 }
 

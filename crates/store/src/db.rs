@@ -8,16 +8,18 @@ mod select;
 mod sqlite;
 mod value;
 
+use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::sync::Arc;
 
 use model::Time;
 use model::event::Actor;
+use model::work::{Key, Lane};
 use tokio::sync::watch;
 
 use crate::entropy::Ids;
-use crate::{Clock, Entropy, Error, Result, migration};
+use crate::{Clock, Entropy, Error, Result, migration, work};
 
 pub(crate) use select::Select;
 pub use sqlite::Durability;
@@ -136,7 +138,15 @@ impl Db {
             Engine::Postgres(postgres) => Connection::PostgresWriter(postgres.begin().await?),
         };
         let (db, now) = (self.clone(), self.now());
-        Ok(Tx { read: Read(connection), db, now, actor, failed: false, woke: false })
+        Ok(Tx {
+            read: Read(connection),
+            db,
+            now,
+            actor,
+            failed: false,
+            wakes: BTreeMap::new(),
+            stirred: false,
+        })
     }
 
     /// Changes whenever there may be new work, from this process or another.
@@ -206,7 +216,9 @@ pub struct Tx {
     now: Time,
     actor: Actor,
     failed: bool,
-    woke: bool,
+    /// Who is to be woken, when, by whom it is waited for.
+    wakes: BTreeMap<Key, (Lane, Time)>,
+    stirred: bool,
 }
 
 impl Deref for Tx {
@@ -274,13 +286,24 @@ impl Tx {
         matches!(self.read.0, Connection::PostgresWriter(_))
     }
 
-    /// Notes that there is something for a worker.
-    pub(crate) fn woke(&mut self) {
-        self.woke = true;
+    /// Has a worker look at a key, from the commit on. Twice is once, at the earlier time.
+    pub(crate) fn wake(&mut self, key: Key, lane: Lane, at: Time) {
+        let wish = self.wakes.entry(key).or_insert((lane, at));
+        *wish = (wish.0.min(lane), wish.1.min(at));
+    }
+
+    /// Notes that the queue changed, though nobody was woken.
+    pub(crate) fn stir(&mut self) {
+        self.stirred = true;
     }
 
     /// Makes it so. When this returns, it is durable.
-    pub async fn commit(self) -> Result<()> {
+    pub async fn commit(mut self) -> Result<()> {
+        let wakes = std::mem::take(&mut self.wakes);
+        let is_news = self.stirred || !wakes.is_empty();
+        for (key, (lane, at)) in wakes {
+            work::write(&mut self, &key, lane, at).await?;
+        }
         if self.failed {
             return Err(Error::Broken("a transaction that failed can't be committed".into()));
         }
@@ -290,7 +313,7 @@ impl Tx {
             Connection::PostgresWriter(writer) => writer.commit().await?,
             _ => return Err(Error::Broken("a transaction without a writer".into())),
         }
-        if self.woke {
+        if is_news {
             signals.raise_work();
         }
         match &self.db.0.engine {

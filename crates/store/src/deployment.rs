@@ -56,10 +56,10 @@ pub async fn create(
     if let Some(id) = new.pinned_to {
         cluster::get(tx, Scope::Organization(owner), id).await?;
     }
-    organization::add_deployment(tx, owner, limits.per_organization).await?;
     if let Some(id) = new.pinned_to {
         cluster::add_deployment(tx, id, limits.per_cluster).await?;
     }
+    organization::add_deployment(tx, owner, limits.per_organization).await?;
     let (id, now, by) = (tx.id::<DeploymentId>(), tx.now(), tx.actor().to_string());
     tx.run(
         sql!(
@@ -166,6 +166,9 @@ pub async fn request_delete(tx: &mut Tx, scope: Scope, id: DeploymentId) -> Resu
     // It may be moving at this very moment; each try looks again.
     for _ in 0..8 {
         let seen = get(tx, scope, id).await?;
+        if let Some(on) = seen.cluster_id() {
+            cluster::lock(tx, on).await?;
+        }
         if seen.status == Status::Deleting {
             return Ok(seen);
         }
@@ -218,19 +221,20 @@ pub(crate) async fn delete(tx: &mut Tx, deployment: &Deployment) -> Result<()> {
     if gone == 0 {
         return Err(Error::Broken(format!("{} still holds capacity", deployment.id)));
     }
-    organization::remove_deployment(tx, deployment.organization_id).await?;
     if let Some(id) = deployment.pinned_to {
         cluster::remove_deployment(tx, id).await?;
     }
+    organization::remove_deployment(tx, deployment.organization_id).await?;
     append(tx, deployment, "deleted").await
 }
 
 /// Has the queues looked at that the deployment is in.
 async fn wake_placement(tx: &mut Tx, owner: OrganizationId, on: Option<ClusterId>) -> Result<()> {
     match on {
-        Some(id) => cluster::wake_placement(tx, id).await,
-        None => cluster::wake_placement_of(tx, owner).await,
+        Some(id) => cluster::wake_placement(tx, id),
+        None => cluster::wake_placement_of(tx, owner).await?,
     }
+    Ok(())
 }
 
 /// Reads the deployment again and appends its state to the log.

@@ -61,6 +61,8 @@ pub async fn list(read: &mut Read, scope: Scope, page: &Page) -> Result<Vec<Orga
 
 /// Gives an organization another name.
 pub async fn set_name(tx: &mut Tx, id: OrganizationId, name: &str) -> Result<Organization> {
+    // Two who want the same name must not both see it free.
+    tx.lock("organization names").await?;
     let taken = find(tx, name).await?.is_some_and(|other| other.id != id);
     if taken {
         return Err(Error::Taken { field: "name" });

@@ -25,15 +25,20 @@ pub struct Claim {
     fence: i64,
 }
 
-/// Wakes a key: it will be looked at, now.
-pub async fn wake(tx: &mut Tx, lane: Lane, key: &Key) -> Result<()> {
+/// Wakes a key: it will be looked at as soon as this transaction is committed.
+pub fn wake(tx: &mut Tx, lane: Lane, key: Key) {
     let now = tx.now();
-    wake_at(tx, lane, key, now).await
+    wake_at(tx, lane, key, now);
 }
 
 /// Wakes a key at a time; an earlier one stays.
-pub async fn wake_at(tx: &mut Tx, lane: Lane, key: &Key, at: Time) -> Result<()> {
-    tx.woke();
+pub fn wake_at(tx: &mut Tx, lane: Lane, key: Key, at: Time) {
+    tx.wake(key, lane, at);
+}
+
+/// Writes a wake-up down: at the end of its transaction, in the order of the keys, so that no two
+/// transactions that wake the same keys wait for each other.
+pub(crate) async fn write(tx: &mut Tx, key: &Key, lane: Lane, at: Time) -> Result<()> {
     tx.run(
         sql!(
             "INSERT INTO work (kind, key, lane, due_at, ready_at) VALUES ($1, $2, $3, $4, $4) ",
@@ -105,7 +110,7 @@ async fn release(
     attempts: i64,
     error: Option<&str>,
 ) -> Result<()> {
-    tx.woke();
+    tx.stir();
     let now = tx.now();
     tx.run(
         sql!(

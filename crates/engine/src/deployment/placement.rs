@@ -178,6 +178,7 @@ impl Placement {
 
     async fn in_one_transaction(&self, cluster: &Cluster, steps: &[Do<'_>]) -> store::Result<()> {
         let mut tx = self.db.begin(Actor::Worker(Self::NAME)).await?;
+        store::cluster::lock(&mut tx, cluster.id).await?;
         for step in steps {
             self.take(&mut tx, cluster, step).await?;
         }

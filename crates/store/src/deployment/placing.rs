@@ -122,11 +122,11 @@ pub(crate) async fn unplace(tx: &mut Tx, deployment: &Deployment) -> Result<Depl
     if freed == 0 {
         return Err(Error::Conflict(format!("{} was freed already", deployment.id)));
     }
-    capacity::release(tx, on, &deployment.spec.request()).await?;
     if deployment.pinned_to.is_none() {
         cluster::remove_deployment(tx, on).await?;
     }
-    cluster::wake_placement(tx, on).await?;
+    capacity::release(tx, on, &deployment.spec.request()).await?;
+    cluster::wake_placement(tx, on);
     if deployment.status == Status::Preempted && deployment.pinned_to.is_none() {
         cluster::wake_placement_of(tx, deployment.organization_id).await?;
     }
