@@ -9,7 +9,7 @@ use model::invite::Invite;
 use model::organization::{self, Organization};
 use model::user::{self, Access, NewUser, Role, User};
 use model::{Invalid, Time, name};
-use store::{entropy, invite, token};
+use store::{Tx, entropy, invite, token};
 
 use crate::{App, Problem};
 
@@ -44,9 +44,11 @@ pub(crate) async fn verify(
 ) -> Result<User, Problem> {
     let key: String = name::fold(username).chars().take(64).collect();
     app.throttle.check(&key, from, app.db.now())?;
-    let found = store::user::credentials(&mut app.db.read().await?, username).await?;
-    let (user, hash) = found.unzip();
-    let is_right = app.passwords.verify(password, hash).await;
+    // With many in line, others may have failed by now: guessing all at once is no way round.
+    let turn = app.passwords.turn().await;
+    app.throttle.check(&key, from, app.db.now())?;
+    let (user, hash) = credentials(app, username).await?.unzip();
+    let is_right = app.passwords.verify(turn, password, hash).await;
     let now = app.db.now();
     match user.filter(|_| is_right) {
         Some(user) => {
@@ -58,6 +60,12 @@ pub(crate) async fn verify(
             Err(Problem::unauthenticated("User name or password is wrong."))
         }
     }
+}
+
+/// The user of that name. What can't be a name is nobody's, and the database is not asked.
+async fn credentials(app: &App, username: &str) -> Result<Option<(User, String)>, Problem> {
+    let Ok(username) = user::username("username", username) else { return Ok(None) };
+    Ok(store::user::credentials(&mut app.db.read().await?, &username).await?)
 }
 
 /// A new token for a user, and its end. It is shown once; only its hash is kept.
@@ -90,25 +98,35 @@ pub(crate) async fn found(
     let turn = app.passwords.turn().await;
     let hash = app.passwords.hash(turn, app.db.entropy(), owner.password).await?;
     let mut tx = app.db.begin(Actor::Anonymous).await?;
-    let organization = store::organization::create(&mut tx, &name).await?;
+    let organization = store::organization::create(&mut tx, &name)
+        .await
+        .map_err(|error| named(error, name_field))?;
     let user =
         store::user::create(&mut tx, organization.id, &new, &hash, Role::Owner, Access::Tenant)
-            .await?;
+            .await
+            .map_err(|error| named(error, &format!("{owner_field}.username")))?;
     tx.commit().await?;
     Ok((organization, user))
+}
+
+/// What is taken, by the request's own word for it.
+fn named(error: store::Error, field: &str) -> Problem {
+    match error {
+        store::Error::Taken { .. } => Problem::taken(field),
+        other => other.into(),
+    }
 }
 
 /// Makes a new invite and its code, which is shown once.
 pub(crate) async fn invite(
     app: &App,
+    tx: &mut Tx,
     by: &User,
     life: Duration,
 ) -> Result<(Invite, String), Problem> {
     let code = entropy::secret(app.db.entropy());
-    let mut tx = app.db.begin(Actor::User(by.id)).await?;
     let hash = entropy::hash(&code);
-    let invite = invite::create(&mut tx, by.organization_id, by.id, &hash, life).await?;
-    tx.commit().await?;
+    let invite = invite::create(tx, by.organization_id, by.id, &hash, life).await?;
     Ok((invite, code))
 }
 

@@ -20,7 +20,8 @@ impl App {
         match (found, password) {
             (Some(_), None) => Ok(None),
             (Some((user, hash)), Some(password)) => {
-                if !self.passwords.verify(password, Some(hash)).await {
+                let turn = self.passwords.turn().await;
+                if !self.passwords.verify(turn, password, Some(hash)).await {
                     let hash = self.hash(password).await?;
                     let change =
                         store::user::Change { password_hash: Some(hash), ..Default::default() };

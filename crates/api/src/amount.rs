@@ -18,11 +18,13 @@ pub(crate) enum Amount {
 /// How much there is of one resource type.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Capacity {
+    /// All there is.
     #[schema(value_type = f64)]
     total: Quantity,
     /// What is taken, by deployments or by hand.
     #[schema(value_type = f64)]
     used: Quantity,
+    /// What can still be taken.
     #[schema(value_type = f64)]
     free: Quantity,
 }

@@ -4,6 +4,7 @@ use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::{StatusCode, header};
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 
 use crate::Problem;
 
@@ -44,8 +45,25 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalJ
     }
 }
 
+/// Until when the request must have been read, as the middleware says.
+#[derive(Clone, Copy)]
+pub(crate) struct Deadline(pub(crate) Instant);
+
+/// What reading a body gives, if the client sends it in time.
+pub(crate) async fn in_time<T>(
+    deadline: Option<Deadline>,
+    reading: impl Future<Output = T>,
+) -> Result<T, Problem> {
+    let Some(Deadline(at)) = deadline else { return Ok(reading.await) };
+    tokio::time::timeout_at(at, reading).await.map_err(|_| {
+        Problem::new(StatusCode::REQUEST_TIMEOUT, "The body did not come to its end in time.")
+    })
+}
+
 async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
-    Bytes::from_request(request, state).await.map_err(|rejection| match rejection.status() {
+    let deadline = request.extensions().get().copied();
+    let read = in_time(deadline, Bytes::from_request(request, state)).await?;
+    read.map_err(|rejection| match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => {
             Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "The body is larger than 1 MiB.")
         }
@@ -79,7 +97,8 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
             let field = if path == "." { "body".to_owned() } else { path };
             return Problem::field(field, without_position(&cause.to_string()));
         }
-        Problem::new(StatusCode::BAD_REQUEST, format!("The body is not JSON: {cause}."))
+        let place = if path == "." { String::new() } else { format!(" at {path}") };
+        Problem::new(StatusCode::BAD_REQUEST, format!("The body is not JSON{place}: {cause}."))
     })?;
     json.end().map_err(|error| {
         Problem::new(

@@ -4,7 +4,7 @@
 //! and in the others by the event that they follow.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use model::Time;
@@ -17,25 +17,47 @@ const MAX_ENTRIES: usize = 50_000;
 
 /// Users by the hash of what they showed.
 #[derive(Default)]
-pub(crate) struct Cache(Mutex<HashMap<String, (User, Time)>>);
+pub(crate) struct Cache(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    users: HashMap<String, (User, Time)>,
+    /// How often all was forgotten.
+    epoch: u64,
+}
+
+/// When somebody began to look: what was seen before a change is not remembered after it.
+#[derive(Clone, Copy)]
+pub(crate) struct Epoch(u64);
 
 impl Cache {
-    pub(crate) fn get(&self, hash: &str, now: Time) -> Option<User> {
-        let users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        users.get(hash).filter(|(_, until)| *until > now).map(|(user, _)| user.clone())
+    /// Who that is, if it is known; otherwise what [`Cache::put`] wants to know later.
+    pub(crate) fn get(&self, hash: &str, now: Time) -> Result<User, Epoch> {
+        let known = self.lock();
+        let found = known.users.get(hash).filter(|(_, until)| *until > now);
+        found.map(|(user, _)| user.clone()).ok_or(Epoch(known.epoch))
     }
 
-    /// Remembers a user, until `end` at the latest.
-    pub(crate) fn put(&self, hash: &str, user: &User, now: Time, end: Time) {
-        let mut users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if users.len() >= MAX_ENTRIES {
-            users.clear();
+    /// Remembers a user, until `end` at the latest; not if anybody has changed meanwhile.
+    pub(crate) fn put(&self, hash: &str, user: &User, since: Epoch, now: Time, end: Time) {
+        let mut known = self.lock();
+        if known.epoch != since.0 {
+            return;
         }
-        users.insert(hash.to_owned(), (user.clone(), (now + BELIEVED_FOR).min(end)));
+        if known.users.len() >= MAX_ENTRIES {
+            known.users.clear();
+        }
+        known.users.insert(hash.to_owned(), (user.clone(), (now + BELIEVED_FOR).min(end)));
     }
 
     pub(crate) fn clear(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let mut known = self.lock();
+        known.users.clear();
+        known.epoch += 1;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

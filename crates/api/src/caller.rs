@@ -7,6 +7,7 @@ use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, header};
 use data_encoding::BASE64;
+use model::cluster::Cluster;
 use model::event::Actor;
 use model::user::{Access, Role, User};
 use store::{Scope, entropy, token};
@@ -42,6 +43,17 @@ impl Caller {
 
     pub(crate) fn is_admin(&self) -> bool {
         self.user.access == Access::Platform
+    }
+
+    /// A shared cluster is everybody's to see and the administrator's to change.
+    pub(crate) fn may_change(&self, cluster: &Cluster) -> Result<(), Problem> {
+        if cluster.organization_id.is_some() || self.is_admin() {
+            return Ok(());
+        }
+        Err(Problem::forbidden(format!(
+            "The cluster {} is shared by all; only the platform administrator may change it.",
+            cluster.name
+        )))
     }
 
     pub(crate) fn must_be_owner(&self) -> Result<(), Problem> {
@@ -87,14 +99,15 @@ pub(crate) fn authorization(headers: &HeaderMap) -> Option<(&str, &str)> {
 
 async fn by_token(app: &App, secret: &str) -> Result<Caller, Problem> {
     let (hash, now) = (entropy::hash(secret), app.db.now());
-    if let Some(user) = app.cache.get(&hash, now) {
-        return Ok(Caller { user, token: Some(hash) });
-    }
+    let since = match app.cache.get(&hash, now) {
+        Ok(user) => return Ok(Caller { user, token: Some(hash) }),
+        Err(since) => since,
+    };
     let found = token::find(&mut app.db.read().await?, &hash, now).await?;
     let (user, expires_at) = found.ok_or_else(|| {
         Problem::unauthenticated("The token is not valid or has ended; sign in again.")
     })?;
-    app.cache.put(&hash, &user, now, expires_at);
+    app.cache.put(&hash, &user, since, now, expires_at);
     Ok(Caller { user, token: Some(hash) })
 }
 
@@ -105,11 +118,12 @@ async fn by_password(app: &App, value: &str, from: IpAddr) -> Result<Caller, Pro
     let (username, password) = text.split_once(':').ok_or_else(malformed)?;
     // Remembered under a name that a token can't have: those hash without a prefix.
     let (hash, now) = (entropy::hash(&format!("basic {value}")), app.db.now());
-    if let Some(user) = app.cache.get(&hash, now) {
-        return Ok(Caller { user, token: None });
-    }
+    let since = match app.cache.get(&hash, now) {
+        Ok(user) => return Ok(Caller { user, token: None }),
+        Err(since) => since,
+    };
     let user = account::verify(app, username, password, from).await?;
-    app.cache.put(&hash, &user, now, now + Duration::from_mins(1));
+    app.cache.put(&hash, &user, since, now, now + Duration::from_mins(1));
     Ok(Caller { user, token: None })
 }
 

@@ -1,7 +1,7 @@
 //! The OpenAPI documents and the pages built into the binary.
 
 use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{Components, InfoBuilder, OpenApi, OpenApiBuilder, SecurityRequirement};
@@ -42,6 +42,9 @@ pub(crate) async fn page(request: Request) -> Response {
         )
         .into_response();
     };
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return StatusCode::METHOD_NOT_ALLOWED.into_response();
+    }
     let fixed = |name: HeaderName, value: &'static str| (name, HeaderValue::from_static(value));
     let headers = [
         fixed(header::CONTENT_TYPE, file.content_type),

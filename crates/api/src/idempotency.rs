@@ -13,6 +13,7 @@ use serde::Serialize;
 use store::idempotency::{self, Answer};
 use store::{Tx, entropy};
 
+use crate::body::in_time;
 use crate::caller::Caller;
 use crate::{App, BODY_LIMIT, Problem};
 
@@ -35,9 +36,14 @@ pub(crate) async fn digest(request: Request, next: Next) -> Response {
         return next.run(request).await;
     }
     let (mut parts, body) = request.into_parts();
-    let Ok(bytes) = to_bytes(body, BODY_LIMIT).await else {
-        return Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "The body is larger than 1 MiB.")
-            .into_response();
+    let deadline = parts.extensions.get().copied();
+    let bytes = match in_time(deadline, to_bytes(body, BODY_LIMIT)).await {
+        Ok(Ok(bytes)) => bytes,
+        Ok(Err(_)) => {
+            return Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "The body is larger than 1 MiB.")
+                .into_response();
+        }
+        Err(late) => return late.into_response(),
     };
     let text = format!("{} {} {}", parts.method, parts.uri.path(), String::from_utf8_lossy(&bytes));
     parts.extensions.insert(Digest(entropy::hash(&text)));
@@ -69,6 +75,8 @@ impl Once {
         by: &Caller,
     ) -> Result<Option<Response>, Problem> {
         let Some(key) = &self.key else { return Ok(None) };
+        // Whoever sends the same at the same time waits here, and then finds the answer.
+        tx.lock(&format!("idempotency/{}/{key}", by.user.id)).await?;
         let found = idempotency::get(tx, &by.user.id.to_string(), key).await?;
         found.map(|answer| self.again(answer)).transpose()
     }
@@ -77,15 +85,28 @@ impl Once {
     pub(crate) async fn finish(
         self,
         app: &App,
-        mut tx: Tx,
+        tx: Tx,
         by: &Caller,
         body: &impl Serialize,
         headers: impl axum::response::IntoResponseParts,
     ) -> Result<Response, Problem> {
-        let body = serde_json::to_string(body).expect("answers are plain data");
+        self.finish_showing(app, tx, by, body, body, headers).await
+    }
+
+    /// The same, for an answer that shows more than may be kept.
+    pub(crate) async fn finish_showing(
+        self,
+        app: &App,
+        mut tx: Tx,
+        by: &Caller,
+        kept: &impl Serialize,
+        shown: &impl Serialize,
+        headers: impl axum::response::IntoResponseParts,
+    ) -> Result<Response, Problem> {
         if let Some(key) = &self.key {
             let owner = by.user.id.to_string();
-            let answer = Answer { request: self.request.clone(), status: 201, body: body.clone() };
+            let body = serde_json::to_string(kept).expect("answers are plain data");
+            let answer = Answer { request: self.request.clone(), status: 201, body };
             if !idempotency::create(&mut tx, &owner, key, &answer).await? {
                 // The same call came twice at once and the other was faster: undo this one.
                 drop(tx);
@@ -96,6 +117,7 @@ impl Once {
             }
         }
         tx.commit().await?;
+        let body = serde_json::to_string(shown).expect("answers are plain data");
         Ok((StatusCode::CREATED, headers, json(body)).into_response())
     }
 

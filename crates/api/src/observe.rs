@@ -15,9 +15,12 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use store::{entropy, work};
 
+use crate::body::Deadline;
 use crate::{App, Problem};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// The longest value of one header.
+const HEADER_LIMIT: usize = 8 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Labels {
@@ -69,15 +72,26 @@ pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Problem>
 }
 
 /// The middleware.
-pub(crate) async fn observe(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn observe(
+    State(app): State<App>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let started = Instant::now();
+    let limit = app.settings.request_timeout;
+    request.extensions_mut().insert(Deadline((started + limit).into()));
     let id = format!("{:016x}", entropy::noise(app.db.entropy()));
     let method = known(request.method());
     let path = request.uri().path().to_owned();
     let matched = request.extensions().get::<MatchedPath>();
     let route = matched.map_or_else(|| "none".to_owned(), |matched| matched.as_str().to_owned());
-    let response = tokio::time::timeout(app.settings.request_timeout, next.run(request)).await;
-    let mut response = response.unwrap_or_else(|_| late(app.settings.request_timeout));
+    let mut response = match overlong(&request) {
+        Some(refusal) => refusal,
+        None => {
+            let response = tokio::time::timeout(limit, next.run(request)).await;
+            response.unwrap_or_else(|_| late(limit))
+        }
+    };
     write_problem(&mut response, &id);
     let took = started.elapsed();
     // Not the query: it may hold an invite's code.
@@ -107,6 +121,13 @@ fn known(method: &Method) -> &'static str {
         Method::OPTIONS => "OPTIONS",
         _ => "OTHER",
     }
+}
+
+/// Refuses a header that nobody needs to be so long.
+fn overlong(request: &Request) -> Option<Response> {
+    let (name, _) = request.headers().iter().find(|(_, value)| value.len() > HEADER_LIMIT)?;
+    let detail = format!("The header {name} is longer than {HEADER_LIMIT} bytes.");
+    Some(Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, detail).into_response())
 }
 
 fn late(limit: Duration) -> Response {

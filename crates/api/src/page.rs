@@ -38,7 +38,8 @@ impl Slice {
                 "must be the id that `next` of the part before gave",
             ));
         }
-        Ok(Page { after: self.after.clone(), limit, skip: 0 })
+        // One more than asked for, to see whether something comes after.
+        Ok(Page { after: self.after.clone(), limit: limit + 1, skip: 0 })
     }
 }
 
@@ -53,11 +54,19 @@ pub(crate) struct List<T> {
 
 impl<T> List<T> {
     /// A part that was asked for with `page`; `id` names an item.
-    pub(crate) fn new(items: Vec<T>, page: &Page, id: impl Fn(&T) -> String) -> Self {
-        let is_full = i64::try_from(items.len()).is_ok_and(|n| n >= page.limit);
-        let next = items.last().filter(|_| is_full).map(id);
+    pub(crate) fn new(mut items: Vec<T>, page: &Page, id: impl Fn(&T) -> String) -> Self {
+        let has_more = cut(&mut items, page.limit - 1);
+        let next = items.last().filter(|_| has_more).map(id);
         Self { items, next }
     }
+}
+
+/// Leaves out what is more than `limit`; was there any?
+pub(crate) fn cut<T>(items: &mut Vec<T>, limit: i64) -> bool {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let has_more = items.len() > limit;
+    items.truncate(limit);
+    has_more
 }
 
 /// The Kargo API's pages: `page` counts from 0, `offset` is the number of items per page.
@@ -126,8 +135,9 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
             std::collections::BTreeMap<String, String>,
         >::try_from_uri(&parts.uri)
         .map_err(|_| Problem::field("query", "can't be read"))?;
-        if map.values().any(|value| value.chars().any(char::is_control)) {
-            return Err(Problem::field("query", "control characters are not allowed"));
+        let unprintable = map.iter().find(|(_, value)| value.chars().any(char::is_control));
+        if let Some((field, _)) = unprintable {
+            return Err(Problem::field(field, "control characters are not allowed"));
         }
         let json = serde_json::to_vec(&map).expect("text to text");
         parse(&json).map(Self)

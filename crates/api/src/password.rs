@@ -51,8 +51,7 @@ impl Passwords {
     }
 
     /// Is it the password of that hash? Without a hash: no, after the same time.
-    pub(crate) async fn verify(&self, password: &str, hash: Option<String>) -> bool {
-        let turn = self.turn().await;
+    pub(crate) async fn verify(&self, turn: Turn, password: &str, hash: Option<String>) -> bool {
         let is_somebody = hash.is_some();
         let (password, hash) =
             (password.to_owned(), hash.unwrap_or_else(|| self.nobody.to_string()));

@@ -82,6 +82,13 @@ impl Problem {
         Self::new(StatusCode::CONFLICT, detail)
     }
 
+    /// 409: another one has that value already.
+    pub(crate) fn taken(field: &str) -> Self {
+        let detail = "is taken; choose another";
+        let taken = FieldError { field: field.into(), detail: detail.into() };
+        Self { errors: vec![taken], ..Self::conflict(format!("{field} {detail}.")) }
+    }
+
     /// 429: not so fast.
     pub(crate) fn too_many(detail: impl Into<String>, retry_after_secs: u64) -> Self {
         let retry_after_secs = Some(retry_after_secs.max(1));
@@ -106,6 +113,12 @@ impl Problem {
     }
 }
 
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.detail)
+    }
+}
+
 impl From<Invalid> for Problem {
     fn from(invalid: Invalid) -> Self {
         let detail = match invalid.0.as_slice() {
@@ -126,14 +139,7 @@ impl From<store::Error> for Problem {
             Stale { .. } => {
                 Self::new(StatusCode::PRECONDITION_FAILED, sentence(&error.to_string()))
             }
-            Taken { field } => {
-                let taken =
-                    FieldError { field: field.into(), detail: "is taken; choose another".into() };
-                Self {
-                    errors: vec![taken],
-                    ..Self::conflict(format!("{field} is taken; choose another."))
-                }
-            }
+            Taken { field } => Self::taken(field),
             Conflict(detail) => Self::conflict(sentence(&detail)),
             Short { missing } => {
                 Self::conflict(format!("Not possible: {missing} too much. Nothing was changed."))

@@ -23,13 +23,14 @@ use crate::{App, one_spelling, router};
 
 /// How many connections are open at once at most; more wait.
 const MAX_CONNECTIONS: usize = 10_000;
-/// How long a client may take to send a request's headers.
+/// How long a client may take to send a request's headers; less if requests may take less.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long requests under way may take to end when the server stops.
 const DRAIN: Duration = Duration::from_secs(6);
 
 /// Serves until told to stop, then lets requests under way come to their end.
 pub async fn serve(listener: TcpListener, app: App, mut stop: Stop) {
+    let header_timeout = HEADER_TIMEOUT.min(app.settings.request_timeout);
     let router = router(app);
     let open = GracefulShutdown::new();
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
@@ -37,7 +38,7 @@ pub async fn serve(listener: TcpListener, app: App, mut stop: Stop) {
         let permit = room.clone().acquire_owned().await.expect("is never closed");
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, peer)) => connect(stream, peer, permit, &router, &open),
+                Ok((stream, peer)) => connect(stream, peer, permit, &router, header_timeout, &open),
                 Err(error) => {
                     // Usually out of file descriptors: let some connections end first.
                     tracing::warn!(%error, "a connection could not be accepted");
@@ -58,6 +59,7 @@ fn connect(
     peer: SocketAddr,
     permit: OwnedSemaphorePermit,
     router: &Router,
+    header_timeout: Duration,
     open: &GracefulShutdown,
 ) {
     // Answers are small: better sent at once than together.
@@ -66,7 +68,7 @@ fn connect(
     let service = service_fn(move |request| answer(router.clone(), peer, request));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
+        .header_read_timeout(header_timeout)
         .serve_connection(TokioIo::new(stream), service);
     let connection = open.watch(connection);
     task::spawn("connection", async move {

@@ -39,7 +39,7 @@ impl Default for Options {
         Self {
             concurrency: 16,
             reserved: 4,
-            lease: Duration::from_secs(30),
+            lease: Duration::from_secs(10),
             step_timeout: Duration::from_mins(5),
             resync: Duration::from_mins(10),
             drain: Duration::from_secs(5),

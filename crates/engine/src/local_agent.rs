@@ -13,8 +13,8 @@ use tokio::sync::watch;
 
 /// Which replica's agent serves the clusters on "this machine".
 pub const LEASE: &str = "agent/local";
-const LEASE_LIFE: Duration = Duration::from_secs(15);
-const RENEW: Duration = Duration::from_secs(5);
+const LEASE_LIFE: Duration = Duration::from_secs(10);
+const RENEW: Duration = Duration::from_secs(3);
 
 /// What the agent shall do: all of it, or only what it has not answered yet.
 pub async fn desired(db: &Db, provider: Provider, all: bool) -> store::Result<Vec<Desired>> {

@@ -143,8 +143,10 @@ fn env(env: &BTreeMap<String, String>) -> Result<(), Invalid> {
     }
     for (key, value) in env {
         let path = format!("env.{}", key.escape_default());
-        if key.is_empty() || key.len() > 255 || key.contains(['=', '\0']) {
-            return Err(Invalid::new(path, "a variable's name has 1 to 255 bytes and no '='"));
+        let allowed = |c: char| c != '=' && !c.is_control();
+        if key.is_empty() || key.len() > 255 || !key.chars().all(allowed) {
+            let rule = "a variable's name has 1 to 255 bytes, no '=' and no control characters";
+            return Err(Invalid::new(path, rule));
         }
         if value.len() > 32 * 1024 || value.contains('\0') {
             return Err(Invalid::new(path, "a value has at most 32 KiB and no NUL"));
@@ -250,7 +252,7 @@ impl NewDeployment {
 
 /// Checks a priority.
 pub fn priority(n: i64) -> Result<(), Invalid> {
-    if n.abs() <= MAX_PRIORITY {
+    if (-MAX_PRIORITY..=MAX_PRIORITY).contains(&n) {
         return Ok(());
     }
     Err(Invalid::new("priority", format!("from -{MAX_PRIORITY} to {MAX_PRIORITY}")))

@@ -29,6 +29,7 @@ mod table;
 mod wait;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
@@ -48,6 +49,10 @@ pub(crate) struct Global {
     /// How answers are printed; json is the server's answer as it came
     #[arg(short, long, global = true, value_enum, default_value_t, value_name = "FORMAT", help_heading = HEADING)]
     output: Output,
+    /// How long to wait for each answer of the server, in seconds
+    #[arg(long, global = true, env = "PADDOCK_TIMEOUT", default_value_t = 30, value_name = "SECONDS", help_heading = HEADING,
+        value_parser = clap::value_parser!(u64).range(1..=3600))]
+    timeout: u64,
 }
 
 /// The commands of the client.
@@ -95,7 +100,8 @@ fn exit(outcome: Result<(), Error>) -> ExitCode {
 
 async fn dispatch(global: Global, command: Command, printer: &mut Printer) -> Result<(), Error> {
     let session = Session::resolve(global.server)?;
-    let api = Api::new(session.server.clone(), session.token.clone())?;
+    let patience = Duration::from_secs(global.timeout);
+    let api = Api::new(session.server.clone(), session.token.clone(), patience)?;
     match command {
         Command::Login(args) => login::run(args, &api, session, printer).await,
         Command::Logout => login::logout(&api, session, printer).await,

@@ -6,6 +6,7 @@ mod machine;
 use std::fs::File;
 use std::future::Future;
 use std::io::{IsTerminal as _, Write as _};
+use std::path::Path;
 use std::sync::Arc;
 
 use agent::{Absent, Agent, Simulated};
@@ -15,7 +16,8 @@ use engine::{
     Driver, Metrics, Options, cluster, deployment, housekeeping, local_agent, local_cluster,
 };
 use model::cluster::Provider;
-use store::{Db, OsEntropy, Stop, SystemClock, entropy, stop, task};
+use model::event::Actor;
+use store::{Db, OsEntropy, Stop, SystemClock, entropy, stop, task, work};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -29,18 +31,20 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let settings = args.resolve()?;
     start_logging(&settings)?;
     let signal = stop_on_signal()?;
-    let _lock = take_data_dir(&settings)?;
+    let _locks = take_files(&settings)?;
+    // Before anything is made: a password that was made up would be lost if the port were taken.
+    let listener = TcpListener::bind(settings.listen).await;
+    let listener =
+        listener.with_context(|| format!("--listen: {} can't be used", settings.listen))?;
     let db = open_database(&settings).await?;
     let (stopper, stop) = stop::channel();
     let metrics = Metrics::default();
     let app = App::new(db.clone(), api_settings(&settings), &metrics, stop.clone());
     let made_up = app.ensure_admin(settings.admin_password.as_deref()).await;
-    let made_up = made_up.map_err(|problem| anyhow::anyhow!("the administrator: {problem:?}"))?;
+    let made_up =
+        made_up.map_err(|problem| anyhow::anyhow!("the administrator can't be made: {problem}"))?;
     local_cluster::ensure(&db, &machine::capacity()).await?;
     housekeeping::start(&db).await?;
-    let listener = TcpListener::bind(settings.listen).await;
-    let listener =
-        listener.with_context(|| format!("--listen: {} can't be used", settings.listen))?;
     greet(&listener, made_up.as_deref())?;
 
     let serving = task::spawn("http", api::serve(listener, app, stop.clone()));
@@ -83,15 +87,26 @@ fn stop_on_signal() -> anyhow::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Makes the data directory ours alone, for as long as the file lives.
-fn take_data_dir(settings: &Settings) -> anyhow::Result<File> {
+/// Makes the data directory and the SQLite file ours alone, for as long as these files live.
+fn take_files(settings: &Settings) -> anyhow::Result<Vec<File>> {
     let dir = &settings.data_dir;
     std::fs::create_dir_all(dir)
         .with_context(|| format!("--data-dir: {} can't be made", dir.display()))?;
-    let lock = File::create(dir.join("lock"))
-        .with_context(|| format!("--data-dir: {} can't be written to", dir.display()))?;
+    let mut locks = vec![take("--data-dir", dir, &dir.join("lock"))?];
+    if let Database::Sqlite(path, _) = &settings.database
+        && path.parent() != Some(dir)
+    {
+        // The usual place is locked already; this one may be in two servers' settings.
+        locks.push(take("--database-url", path, &path.with_added_extension("lock"))?);
+    }
+    Ok(locks)
+}
+
+fn take(setting: &str, what: &Path, lock: &Path) -> anyhow::Result<File> {
+    let lock = File::create(lock)
+        .with_context(|| format!("{setting}: {} can't be written to", what.display()))?;
     if lock.try_lock().is_err() {
-        bail!("--data-dir: {} is in use by another server", dir.display());
+        bail!("{setting}: {} is in use by another server", what.display());
     }
     Ok(lock)
 }
@@ -99,13 +114,24 @@ fn take_data_dir(settings: &Settings) -> anyhow::Result<File> {
 async fn open_database(settings: &Settings) -> anyhow::Result<Db> {
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(OsEntropy));
     match &settings.database {
-        Database::Sqlite(path, durability) => Db::open_sqlite(path, *durability, clock, entropy)
-            .await
-            .with_context(|| format!("--database-url: {} can't be opened", path.display())),
+        Database::Sqlite(path, durability) => {
+            let opened = Db::open_sqlite(path, *durability, clock, entropy).await;
+            let db = opened
+                .with_context(|| format!("--database-url: {} can't be opened", path.display()))?;
+            end_old_leases(&db).await?;
+            Ok(db)
+        }
         Database::Postgres(url) => Db::open_postgres(url, clock, entropy)
             .await
             .context("--database-url: PostgreSQL can't be used"),
     }
+}
+
+/// A SQLite file has one server only: after a crash it need not wait for its own old leases.
+async fn end_old_leases(db: &Db) -> anyhow::Result<()> {
+    let mut tx = db.begin(Actor::Server).await?;
+    work::orphan(&mut tx).await?;
+    Ok(tx.commit().await?)
 }
 
 fn api_settings(settings: &Settings) -> api::Settings {
@@ -117,6 +143,7 @@ fn api_settings(settings: &Settings) -> api::Settings {
         limits: settings.limits,
         password_min: settings.password_min,
         token_life: settings.token_life,
+        request_timeout: settings.request_timeout,
         runtime: runtime.into(),
         ..api::Settings::default()
     }
@@ -146,7 +173,7 @@ fn driver(db: &Db, settings: &Settings, metrics: Metrics) -> Driver {
 
 /// The agent of this machine, whenever it is this replica's turn.
 fn start_agent(db: &Db, settings: &Settings, stop: &Stop) -> tokio::task::JoinHandle<()> {
-    // A SQLite file has one server only: after a crash it need not wait for its own old lease.
+    // As with the leases of work: the one server of a SQLite file takes its own lease again.
     let holder = match settings.database {
         Database::Sqlite(..) => "this server".to_owned(),
         Database::Postgres(_) => format!("{:016x}", entropy::noise(db.entropy())),

@@ -2,8 +2,11 @@
 //!
 //! A bad setting is one sentence that names it.
 
+use std::fmt::Display;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -11,7 +14,8 @@ use serde::Deserialize;
 use store::Durability;
 use store::deployment::Limits;
 
-/// What was set, wherever.
+/// What was set, wherever. All of it is text until it is checked, so that whatever is wrong with a
+/// setting is said in the same words wherever it came from.
 #[derive(Debug, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Args {
@@ -39,19 +43,22 @@ pub(crate) struct Args {
     admin_password: Option<String>,
     /// Whether to serve this machine as a cluster [default: true]
     #[arg(long, env = "PADDOCK_LOCAL_AGENT", value_name = "BOOL")]
-    local_agent: Option<bool>,
+    local_agent: Option<String>,
     /// How many deployments an organization may have [default: 1000]
     #[arg(long, env = "PADDOCK_MAX_DEPLOYMENTS_PER_ORGANIZATION", value_name = "N")]
-    max_deployments_per_organization: Option<i64>,
+    max_deployments_per_organization: Option<String>,
     /// How many deployments a cluster takes [default: 10000]
     #[arg(long, env = "PADDOCK_MAX_DEPLOYMENTS_PER_CLUSTER", value_name = "N")]
-    max_deployments_per_cluster: Option<i64>,
+    max_deployments_per_cluster: Option<String>,
     /// The least characters of a password [default: 1]
     #[arg(long, env = "PADDOCK_PASSWORD_MIN_LENGTH", value_name = "N")]
-    password_min_length: Option<usize>,
+    password_min_length: Option<String>,
     /// How long a sign-in lasts, in seconds [default: 86400]
     #[arg(long, env = "PADDOCK_TOKEN_LIFE_SECS", value_name = "SECONDS")]
-    token_life_secs: Option<u64>,
+    token_life_secs: Option<String>,
+    /// How long a request may take, in seconds [default: 30]
+    #[arg(long, env = "PADDOCK_REQUEST_TIMEOUT_SECS", value_name = "SECONDS")]
+    request_timeout_secs: Option<String>,
     /// How logs are written: `text` or `json` [default: text]
     #[arg(long, env = "PADDOCK_LOG_FORMAT", value_name = "FORMAT")]
     log_format: Option<String>,
@@ -60,7 +67,7 @@ pub(crate) struct Args {
     log: Option<String>,
     /// With `--runtime simulated`: how long starts and stops take, in milliseconds [default: 0]
     #[arg(long, env = "PADDOCK_SIMULATED_DELAY_MS", value_name = "MS")]
-    simulated_delay_ms: Option<u64>,
+    simulated_delay_ms: Option<String>,
     /// With `--runtime simulated`: images with this text in their path fail
     #[arg(long, env = "PADDOCK_SIMULATED_FAIL", value_name = "TEXT")]
     simulated_fail: Option<String>,
@@ -81,6 +88,7 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     pub(crate) password_min: usize,
     pub(crate) token_life: Duration,
+    pub(crate) request_timeout: Duration,
     pub(crate) log_format: LogFormat,
     pub(crate) log: String,
 }
@@ -138,6 +146,7 @@ impl Args {
                 .or(file.max_deployments_per_cluster),
             password_min_length: self.password_min_length.or(file.password_min_length),
             token_life_secs: self.token_life_secs.or(file.token_life_secs),
+            request_timeout_secs: self.request_timeout_secs.or(file.request_timeout_secs),
             log_format: self.log_format.or(file.log_format),
             log: self.log.or(file.log),
             simulated_delay_ms: self.simulated_delay_ms.or(file.simulated_delay_ms),
@@ -152,19 +161,6 @@ impl Args {
             format!("--listen: {listen:?} is no address with a port, such as 127.0.0.1:8001")
         })?;
         let data_dir = self.data_dir.clone().unwrap_or_else(|| "./paddock-data".into());
-        let limits = Limits {
-            per_organization: self.max_deployments_per_organization.unwrap_or(1000),
-            per_cluster: self.max_deployments_per_cluster.unwrap_or(10_000),
-        };
-        if limits.per_organization < 0 || limits.per_cluster < 0 {
-            bail!(
-                "--max-deployments-per-organization and --max-deployments-per-cluster can't be negative"
-            );
-        }
-        let token_life_secs = self.token_life_secs.unwrap_or(24 * 60 * 60);
-        if !(1..=10 * 365 * 24 * 60 * 60).contains(&token_life_secs) {
-            bail!("--token-life-secs: must be from 1 to 315360000 (ten years)");
-        }
         if self.admin_password.as_deref() == Some("") {
             bail!("--admin-password: must not be empty");
         }
@@ -173,14 +169,45 @@ impl Args {
             database: self.database(&data_dir)?,
             data_dir,
             runtime: self.runtime()?,
-            local_agent: self.local_agent.unwrap_or(true),
-            limits,
-            password_min: self.password_min_length.unwrap_or(1),
-            token_life: Duration::from_secs(token_life_secs),
+            local_agent: yes_or_no("--local-agent", self.local_agent.as_deref(), true)?,
+            limits: self.limits()?,
+            password_min: self.password_min()?,
+            token_life: self.token_life()?,
+            request_timeout: self.request_timeout()?,
             log_format: self.log_format()?,
             log: self.log.unwrap_or_else(|| "info".into()),
             admin_password: self.admin_password,
         })
+    }
+
+    fn limits(&self) -> anyhow::Result<Limits> {
+        let organization = self.max_deployments_per_organization.as_deref();
+        let cluster = self.max_deployments_per_cluster.as_deref();
+        let most = 1_000_000_000;
+        Ok(Limits {
+            per_organization: number(
+                "--max-deployments-per-organization",
+                organization,
+                1000,
+                0..=most,
+            )?,
+            per_cluster: number("--max-deployments-per-cluster", cluster, 10_000, 0..=most)?,
+        })
+    }
+
+    fn password_min(&self) -> anyhow::Result<usize> {
+        number("--password-min-length", self.password_min_length.as_deref(), 1, 1..=256)
+    }
+
+    fn token_life(&self) -> anyhow::Result<Duration> {
+        let ten_years = 10 * 365 * 24 * 60 * 60;
+        let secs = self.token_life_secs.as_deref();
+        number("--token-life-secs", secs, 24 * 60 * 60, 1..=ten_years).map(Duration::from_secs)
+    }
+
+    fn request_timeout(&self) -> anyhow::Result<Duration> {
+        let secs = self.request_timeout_secs.as_deref();
+        number("--request-timeout-secs", secs, 30, 1..=3600).map(Duration::from_secs)
     }
 
     fn database(&self, data_dir: &Path) -> anyhow::Result<Database> {
@@ -207,7 +234,9 @@ impl Args {
         match self.runtime.as_deref() {
             None | Some("auto") => Ok(Runtime::Auto),
             Some("simulated") => {
-                let delay = Duration::from_millis(self.simulated_delay_ms.unwrap_or(0));
+                let ms = self.simulated_delay_ms.as_deref();
+                let ms = number("--simulated-delay-ms", ms, 0, 0..=3_600_000)?;
+                let delay = Duration::from_millis(ms);
                 Ok(Runtime::Simulated(agent::simulated::Options {
                     start_delay: delay,
                     stop_delay: delay,
@@ -232,11 +261,45 @@ impl Args {
     }
 }
 
+/// A whole number, or its default.
+fn number<T: FromStr + PartialOrd + Display>(
+    name: &str,
+    text: Option<&str>,
+    default: T,
+    allowed: RangeInclusive<T>,
+) -> anyhow::Result<T> {
+    let Some(text) = text else { return Ok(default) };
+    let number = text.trim().parse().ok().filter(|number| allowed.contains(number));
+    let (least, most) = (allowed.start(), allowed.end());
+    number.with_context(|| format!("{name}: {text:?} is no whole number from {least} to {most}"))
+}
+
+fn yes_or_no(name: &str, text: Option<&str>, default: bool) -> anyhow::Result<bool> {
+    match text {
+        None => Ok(default),
+        Some("true") => Ok(true),
+        Some("false") => Ok(false),
+        Some(other) => bail!("{name}: {other:?} is none of true, false"),
+    }
+}
+
 fn read_file(path: &Path) -> anyhow::Result<Args> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("--config: {} can't be read", path.display()))?;
-    let parsed = toml::from_str(&text);
-    parsed.map_err(|e| anyhow::anyhow!("--config: {}: {}", path.display(), e.message()))
+    parse(&text).map_err(|wrong| anyhow::anyhow!("--config: {}: {wrong}", path.display()))
+}
+
+fn parse(text: &str) -> Result<Args, String> {
+    let table: toml::Table = toml::from_str(text).map_err(|error| {
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        format!("line {}: {}", before.matches('\n').count() + 1, error.message())
+    })?;
+    let as_text = |value| match value {
+        toml::Value::String(text) => toml::Value::String(text),
+        other => toml::Value::String(other.to_string()),
+    };
+    let table: toml::Table = table.into_iter().map(|(key, value)| (key, as_text(value))).collect();
+    table.try_into().map_err(|error: toml::de::Error| error.message().to_owned())
 }
 
 #[cfg(test)]
@@ -258,7 +321,8 @@ mod tests {
                 "--sqlite-durability",
             ),
             (Args { log_format: Some("xml".into()), ..Args::default() }, "--log-format"),
-            (Args { token_life_secs: Some(0), ..Args::default() }, "--token-life-secs"),
+            (Args { token_life_secs: Some("0".into()), ..Args::default() }, "--token-life-secs"),
+            (Args { local_agent: Some("maybe".into()), ..Args::default() }, "--local-agent"),
             (Args { admin_password: Some(String::new()), ..Args::default() }, "--admin-password"),
             (Args { config: Some("/does/not/exist".into()), ..Args::default() }, "--config"),
         ];
@@ -271,17 +335,28 @@ mod tests {
 
     #[test]
     fn flags_come_before_the_file() {
-        let file: Args =
-            toml::from_str("listen = \"127.0.0.1:1\"\nruntime = \"simulated\"").unwrap();
+        let file = parse(
+            "listen = \"127.0.0.1:1\"\nruntime = \"simulated\"\nlocal_agent = false\ntoken_life_secs = 60",
+        )
+        .unwrap();
         let flags = Args { listen: Some("127.0.0.1:2".into()), ..Args::default() };
         let settings = flags.or(file).checked().unwrap();
         assert_eq!(settings.listen.port(), 2);
         assert!(matches!(settings.runtime, Runtime::Simulated(_)));
+        assert!(!settings.local_agent);
+        assert_eq!(settings.token_life, Duration::from_mins(1));
     }
 
     #[test]
-    fn unknown_keys_in_the_file_are_refused() {
-        assert!(toml::from_str::<Args>("lisen = \"127.0.0.1:1\"").is_err());
+    fn what_the_file_must_not_say_is_refused() {
+        for (text, part) in [
+            ("lisen = \"127.0.0.1:1\"", "lisen"),
+            ("log = \"info\"\nlisten 5", "line 2: "),
+            ("log = \"a\"\nlog = \"b\"", "line 2: "),
+        ] {
+            let wrong = parse(text).unwrap_err();
+            assert!(wrong.contains(part) && !wrong.contains('\n'), "{text}: {wrong}");
+        }
     }
 
     #[test]

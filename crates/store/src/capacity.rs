@@ -64,6 +64,8 @@ async fn change(
         let changed = tx.run(sql, params![cluster, kind, amount]).await?;
         if changed == 0 {
             tracing::debug!(%cluster, kind, %amount, rule, "capacity does not allow it");
+            // Other types may have been changed already.
+            tx.poison();
             let missing = [(kind.to_owned(), amount)].into_iter().collect();
             return Err(Error::Short { missing });
         }

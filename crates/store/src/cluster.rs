@@ -160,6 +160,7 @@ pub async fn set_words(
     name: Option<&str>,
     labels: Option<&BTreeMap<String, String>>,
 ) -> Result<Cluster> {
+    lock(tx, id).await?;
     let now = tx.now();
     tx.run(
         sql!(
@@ -174,25 +175,28 @@ pub async fn set_words(
 
 /// Gives a cluster its totals. What waits may fit now.
 pub async fn set_total(tx: &mut Tx, id: ClusterId, total: &Resources) -> Result<Cluster> {
-    capacity::set_total(tx, id, total).await?;
+    lock(tx, id).await?;
     let now = tx.now();
     tx.run(
         sql!("UPDATE cluster SET generation = generation + 1, updated_at = $2 WHERE id = $1"),
         params![id, now],
     )
     .await?;
+    capacity::set_total(tx, id, total).await?;
     wake_placement(tx, id);
     note(tx, id, "updated").await
 }
 
 /// Takes capacity by hand: all of it or none.
 pub async fn take(tx: &mut Tx, id: ClusterId, request: &Resources) -> Result<Cluster> {
+    lock(tx, id).await?;
     capacity::take(tx, id, request).await?;
     note(tx, id, "capacity_taken").await
 }
 
 /// Gives back what was taken by hand: all of it or none.
 pub async fn give_back(tx: &mut Tx, id: ClusterId, request: &Resources) -> Result<Cluster> {
+    lock(tx, id).await?;
     capacity::give_back(tx, id, request).await?;
     wake_placement(tx, id);
     note(tx, id, "capacity_given_back").await

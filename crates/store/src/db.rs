@@ -125,7 +125,7 @@ impl Db {
 
     /// Something to look with. Each statement sees what is committed at its time.
     pub async fn read(&self) -> Result<Read> {
-        Ok(Read(match &self.0.engine {
+        Ok(Read::new(match &self.0.engine {
             Engine::Sqlite(sqlite) => Connection::SqliteReader(sqlite.read().await?),
             Engine::Postgres(postgres) => Connection::PostgresReader(postgres.read().await?),
         }))
@@ -139,11 +139,10 @@ impl Db {
         };
         let (db, now) = (self.clone(), self.now());
         Ok(Tx {
-            read: Read(connection),
+            read: Read::new(connection),
             db,
             now,
             actor,
-            failed: false,
             wakes: BTreeMap::new(),
             stirred: false,
         })
@@ -182,19 +181,29 @@ enum Connection {
 }
 
 /// Something to look with.
-pub struct Read(Connection);
+pub struct Read {
+    connection: Connection,
+    /// Did a statement fail?
+    failed: bool,
+}
 
 impl Read {
+    fn new(connection: Connection) -> Self {
+        Self { connection, failed: false }
+    }
+
     /// All rows.
     pub async fn all(&mut self, sql: &str, params: &[Value<'_>]) -> Result<Vec<Row>> {
-        match &self.0 {
+        let outcome = match &self.connection {
             Connection::SqliteReader(reader) => sqlite::query(reader.connection(), sql, params),
             Connection::SqliteWriter(writer) => sqlite::query(writer.connection(), sql, params),
             Connection::PostgresReader(client) => postgres::query(client, sql, params).await,
             Connection::PostgresWriter(writer) => {
                 postgres::query(writer.client(), sql, params).await
             }
-        }
+        };
+        self.failed |= outcome.is_err();
+        outcome
     }
 
     /// The first row, if there is one.
@@ -215,7 +224,6 @@ pub struct Tx {
     db: Db,
     now: Time,
     actor: Actor,
-    failed: bool,
     /// Who is to be woken, when, by whom it is waited for.
     wakes: BTreeMap<Key, (Lane, Time)>,
     stirred: bool,
@@ -252,20 +260,20 @@ impl Tx {
 
     /// Runs a statement that gives no rows; how many rows it changed.
     pub async fn run(&mut self, sql: &str, params: &[Value<'_>]) -> Result<u64> {
-        let outcome = match &self.read.0 {
+        let outcome = match &self.read.connection {
             Connection::SqliteWriter(writer) => sqlite::execute(writer.connection(), sql, params),
             Connection::PostgresWriter(writer) => {
                 postgres::execute(writer.client(), sql, params).await
             }
             _ => Err(Error::Broken("a transaction without a writer".into())),
         };
-        self.failed |= outcome.is_err();
+        self.read.failed |= outcome.is_err();
         outcome
     }
 
     /// Runs several statements at once; for migrations.
     pub(crate) async fn script(&mut self, sql: &str) -> Result<()> {
-        match &self.read.0 {
+        match &self.read.connection {
             Connection::SqliteWriter(writer) => Ok(writer.connection().execute_batch(sql)?),
             Connection::PostgresWriter(writer) => Ok(writer.client().batch_execute(sql).await?),
             _ => Err(Error::Broken("a transaction without a writer".into())),
@@ -275,7 +283,7 @@ impl Tx {
     /// Waits until nobody else holds the lock of that name; it is given back at the end.
     pub async fn lock(&mut self, name: &str) -> Result<()> {
         // In SQLite there is only one writer anyway.
-        if let Connection::PostgresWriter(_) = &self.read.0 {
+        if let Connection::PostgresWriter(_) = &self.read.connection {
             self.read.all(sql_lock(), params![name]).await?;
         }
         Ok(())
@@ -283,7 +291,12 @@ impl Tx {
 
     /// `FOR UPDATE SKIP LOCKED` where it exists, and where it is needed.
     pub(crate) fn skip_locked(&self) -> bool {
-        matches!(self.read.0, Connection::PostgresWriter(_))
+        matches!(self.read.connection, Connection::PostgresWriter(_))
+    }
+
+    /// Sees to it that this can't be committed: a part of what belongs together was done.
+    pub(crate) fn poison(&mut self) {
+        self.read.failed = true;
     }
 
     /// Has a worker look at a key, from the commit on. Twice is once, at the earlier time.
@@ -304,11 +317,11 @@ impl Tx {
         for (key, (lane, at)) in wakes {
             work::write(&mut self, &key, lane, at).await?;
         }
-        if self.failed {
+        if self.read.failed {
             return Err(Error::Broken("a transaction that failed can't be committed".into()));
         }
         let signals = self.db.0.signals.clone();
-        match self.read.0 {
+        match self.read.connection {
             Connection::SqliteWriter(writer) => writer.commit().await?,
             Connection::PostgresWriter(writer) => writer.commit().await?,
             _ => return Err(Error::Broken("a transaction without a writer".into())),

@@ -223,6 +223,8 @@ pub(crate) async fn delete(tx: &mut Tx, deployment: &Deployment) -> Result<()> {
     }
     if let Some(id) = deployment.pinned_to {
         cluster::remove_deployment(tx, id).await?;
+        // Somebody may wait for a place under the cluster's limit.
+        cluster::wake_placement(tx, id);
     }
     organization::remove_deployment(tx, deployment.organization_id).await?;
     append(tx, deployment, "deleted").await

@@ -15,6 +15,7 @@ macro_rules! columns {
 
 /// Makes an organization; its name must not be taken.
 pub async fn create(tx: &mut Tx, name: &str) -> Result<Organization> {
+    lock(tx, name).await?;
     let (id, now) = (tx.id::<OrganizationId>(), tx.now());
     let made = tx
         .first(
@@ -63,6 +64,7 @@ pub async fn list(read: &mut Read, scope: Scope, page: &Page) -> Result<Vec<Orga
 pub async fn set_name(tx: &mut Tx, id: OrganizationId, name: &str) -> Result<Organization> {
     // Two who want the same name must not both see it free.
     tx.lock("organization names").await?;
+    lock(tx, name).await?;
     let taken = find(tx, name).await?.is_some_and(|other| other.id != id);
     if taken {
         return Err(Error::Taken { field: "name" });
@@ -80,6 +82,11 @@ pub async fn set_name(tx: &mut Tx, id: OrganizationId, name: &str) -> Result<Org
     let organization = from_row(row.ok_or_else(|| Error::not_found("organization", id))?)?;
     note(tx, &organization, "updated").await?;
     Ok(organization)
+}
+
+/// Of two who take a name at the same time, the second must see the first.
+async fn lock(tx: &mut Tx, name: &str) -> Result<()> {
+    tx.lock(&format!("organization/{}", name::fold(name))).await
 }
 
 /// Counts one more deployment, unless that would be more than `limit`.

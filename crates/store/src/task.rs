@@ -12,5 +12,5 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    tokio::spawn(future.instrument(tracing::debug_span!("task", name)))
+    tokio::spawn(future.instrument(tracing::debug_span!("task", task = name)))
 }

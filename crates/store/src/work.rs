@@ -39,16 +39,20 @@ pub fn wake_at(tx: &mut Tx, lane: Lane, key: Key, at: Time) {
 /// Writes a wake-up down: at the end of its transaction, in the order of the keys, so that no two
 /// transactions that wake the same keys wait for each other.
 pub(crate) async fn write(tx: &mut Tx, key: &Key, lane: Lane, at: Time) -> Result<()> {
+    // A key that rested has no row, so a new row can't count on from the old one's fence. It begins
+    // with the time, which is past all that were given out before.
+    let fence = tx.now();
     tx.run(
         sql!(
-            "INSERT INTO work (kind, key, lane, due_at, ready_at) VALUES ($1, $2, $3, $4, $4) ",
+            "INSERT INTO work (kind, key, lane, due_at, ready_at, fence) ",
+            "VALUES ($1, $2, $3, $4, $4, $5) ",
             "ON CONFLICT (kind, key) DO UPDATE SET revision = work.revision + 1, ",
             "lane = CASE WHEN excluded.lane < work.lane THEN excluded.lane ELSE work.lane END, ",
             "due_at = CASE WHEN excluded.due_at < work.due_at THEN excluded.due_at ELSE work.due_at END, ",
             "ready_at = CASE WHEN excluded.due_at < work.ready_at AND work.leased_until = 0 ",
             "THEN excluded.due_at ELSE work.ready_at END"
         ),
-        params![key.kind, key.key, lane as i64, at],
+        params![key.kind, key.key, lane as i64, at, fence],
     )
     .await?;
     Ok(())
@@ -116,7 +120,7 @@ async fn release(
         sql!(
             "UPDATE work SET leased_until = 0, attempts = $5, error = $6, ",
             "lane = CASE WHEN revision = $4 THEN 1 ELSE lane END, ",
-            "due_at = CASE WHEN revision = $4 THEN $7 ELSE $8 END, ",
+            "due_at = CASE WHEN revision = $4 THEN CAST($7 AS BIGINT) ELSE $8 END, ",
             "ready_at = CASE WHEN revision = $4 THEN $7 ELSE $8 END ",
             "WHERE kind = $1 AND key = $2 AND fence = $3"
         ),
@@ -148,6 +152,12 @@ pub async fn renew(tx: &mut Tx, claim: &Claim, lease: Duration) -> Result<bool> 
         )
         .await?;
     Ok(renewed == 1)
+}
+
+/// Ends all leases: for the start of the one server that a database has. Who held them is no more.
+pub async fn orphan(tx: &mut Tx) -> Result<()> {
+    let sql = sql!("UPDATE work SET leased_until = 0, ready_at = due_at WHERE leased_until > 0");
+    tx.run(sql, params![]).await.map(drop)
 }
 
 /// When the next key will be due or its lease will have run out.

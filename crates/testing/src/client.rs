@@ -46,6 +46,16 @@ impl Client {
         Self { token: None, ..self.clone() }
     }
 
+    /// The same at another address, as after a restart.
+    pub fn at(&self, base: &str) -> Self {
+        Self { base: base.to_owned(), ..self.clone() }
+    }
+
+    /// The token, if there is one.
+    pub fn token(&self) -> Option<&str> {
+        self.token.as_deref()
+    }
+
     /// Where the server is.
     pub fn base(&self) -> &str {
         &self.base

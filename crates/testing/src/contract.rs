@@ -1,7 +1,9 @@
 //! The OpenAPI documents as a judge: does an answer have the shape that is promised?
 
-use std::sync::OnceLock;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use jsonschema::Validator;
 use serde_json::{Value, json};
 
 /// Panics if the answer to this call is not as the documents say.
@@ -35,12 +37,24 @@ pub(crate) fn check(method: &str, path: &str, status: u16, content_type: &str, b
 }
 
 fn judge(document: &Value, schema: &Value, body: &Value, call: &str) {
-    let mut schema = schema.clone();
-    schema["components"] = document["components"].clone();
-    let validator = jsonschema::validator_for(&schema).expect("documents hold valid schemas");
+    let validator = validator(document, schema);
     let errors: Vec<String> =
         validator.iter_errors(body).map(|e| format!("{}: {e}", e.instance_path())).collect();
     assert!(errors.is_empty(), "{call} is not as documented: {errors:#?}\n{body:#}");
+}
+
+/// The validator of a schema; made once, since making one takes longer than most calls.
+fn validator(document: &Value, schema: &Value) -> Arc<Validator> {
+    static MADE: Mutex<BTreeMap<String, Arc<Validator>>> = Mutex::new(BTreeMap::new());
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    let key = format!("{} {schema}", document["info"]["title"]);
+    let make = || {
+        let mut schema = schema.clone();
+        schema["components"] = document["components"].clone();
+        let validator = jsonschema::validator_for(&schema).expect("documents hold valid schemas");
+        Arc::new(validator)
+    };
+    made.entry(key).or_insert_with(make).clone()
 }
 
 /// The document and the operation that this call is in.

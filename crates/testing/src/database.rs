@@ -29,12 +29,16 @@ enum Place {
 impl Database {
     /// A new one.
     pub async fn new(engine: Engine, clock: Arc<dyn Clock>) -> Self {
-        let place = match engine {
-            Engine::Sqlite => Place::Sqlite(tempfile::tempdir().expect("a temporary directory")),
-            Engine::Postgres => Place::Postgres(create_postgres().await),
-        };
+        let place = Place::new(engine).await;
         let db = place.open(clock).await;
         Self { db, place }
+    }
+
+    /// A new one that two open at the same time, while it is still empty.
+    pub async fn opened_twice(engine: Engine, clock: Arc<dyn Clock>) -> (Self, Db) {
+        let place = Place::new(engine).await;
+        let (db, other) = tokio::join!(place.open(clock.clone()), place.open(clock));
+        (Self { db, place }, other)
     }
 
     /// Opens it once more, as another replica would.
@@ -52,6 +56,13 @@ impl Database {
 }
 
 impl Place {
+    async fn new(engine: Engine) -> Self {
+        match engine {
+            Engine::Sqlite => Place::Sqlite(tempfile::tempdir().expect("a temporary directory")),
+            Engine::Postgres => Place::Postgres(create_postgres().await),
+        }
+    }
+
     async fn open(&self, clock: Arc<dyn Clock>) -> Db {
         let entropy = Arc::new(OsEntropy);
         let opened = match self {
@@ -66,7 +77,7 @@ impl Place {
 }
 
 /// Makes a database on the server that `./test` started, and returns its URL.
-async fn create_postgres() -> String {
+pub async fn create_postgres() -> String {
     let url = std::env::var("PADDOCK_TEST_POSTGRES_URL").expect(
         "PADDOCK_TEST_POSTGRES_URL is not set: run the tests with ./test, which starts PostgreSQL",
     );

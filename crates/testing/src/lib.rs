@@ -1,15 +1,20 @@
 //! Fixtures for tests: both databases, a clock to turn, a whole server in this process, and a client
 //! that checks every answer against the OpenAPI documents.
 
+mod books;
 mod client;
 mod clock;
 mod contract;
 mod database;
+mod dice;
+pub mod rows;
 mod server;
 
+pub use books::check_books;
 pub use client::{Answer, Client};
 pub use clock::TestClock;
-pub use database::{Database, Engine};
+pub use database::{Database, Engine, create_postgres};
+pub use dice::Dice;
 pub use server::{Replica, TestPaddock, TestSettings};
 
 /// Makes two tests of each body: one on SQLite, one on PostgreSQL.

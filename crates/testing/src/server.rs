@@ -57,6 +57,19 @@ impl TestPaddock {
         Self { database, clock, client, stopper }
     }
 
+    /// Two servers that start at the same time on one empty database.
+    pub async fn start_two(engine: Engine) -> (Self, Replica) {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let clock = Arc::new(TestClock::default());
+        let (database, db) = Database::opened_twice(engine, clock.clone()).await;
+        let ((stopper, stop), (other, other_stop)) = (stop::channel(), stop::channel());
+        let (client, replica) = tokio::join!(
+            run(&database.db, TestSettings::default(), stop),
+            run(&db, TestSettings::default(), other_stop)
+        );
+        (Self { database, clock, client, stopper }, Replica { client: replica, _stopper: other })
+    }
+
     /// One more server on the same database, with a database connection of its own.
     pub async fn replica(&self, settings: TestSettings) -> Replica {
         let db = self.database.replica(self.clock.clone() as Arc<dyn Clock>).await;

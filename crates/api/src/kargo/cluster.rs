@@ -21,7 +21,9 @@ use crate::{App, Problem};
 #[derive(Deserialize, ToSchema)]
 #[schema(as = KargoNewCluster)]
 pub(crate) struct Wanted {
+    /// Its name.
     cluster_name: String,
+    /// How much it has of each resource type.
     #[schema(value_type = BTreeMap<String, Amount>)]
     resource: Resources,
 }
@@ -30,17 +32,24 @@ pub(crate) struct Wanted {
 #[derive(Serialize, ToSchema)]
 #[schema(as = KargoCluster)]
 pub(crate) struct Shown {
+    /// Its id.
     #[schema(value_type = String)]
     id: ClusterId,
+    /// Its name.
     cluster_name: String,
+    /// Where it is on its way: `accepted`, `provisioning`, `provisioned`, `waiting_for_agent`,
+    /// `ready`, `failed`.
     #[schema(value_type = String)]
     status: Status,
+    /// Why it is there.
     status_reason: String,
     /// How much it has of each resource type.
     resource: BTreeMap<String, Capacity>,
     /// How many deployments are on it or wait for it.
     deployments: i64,
+    /// Who made it: `user:<id>` or `server`.
     created_by: String,
+    /// When it was made.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
 }
@@ -137,8 +146,8 @@ pub(crate) async fn cluster_delete(
 ) -> Result<(StatusCode, Answer<Shown>), Problem> {
     let mut tx = app.db.begin(caller.actor()).await?;
     let found = find(&mut tx, &caller, &text).await?;
-    let own = store::cluster::get_own(&mut tx, caller.own(), found.id).await?;
-    let leaving = store::cluster::request_delete(&mut tx, &own).await?;
+    caller.may_change(&found)?;
+    let leaving = store::cluster::request_delete(&mut tx, &found).await?;
     tx.commit().await?;
     Ok((StatusCode::ACCEPTED, Answer(leaving.into())))
 }

@@ -27,6 +27,7 @@ const BATCH: i64 = 500;
 #[derive(Deserialize, ToSchema)]
 #[schema(as = KargoNewDeployment)]
 pub(crate) struct Wanted {
+    /// The cluster's id; a number is accepted too.
     #[schema(value_type = String)]
     cluster_id: TextOrNumber,
     /// What each replica needs.
@@ -36,12 +37,17 @@ pub(crate) struct Wanted {
     image: Option<String>,
     /// The same as `image`.
     docker_path: Option<String>,
+    /// Made from the image when it is left out.
     name: Option<String>,
     /// Higher goes first, and may make lower ones yield.
     priority: Option<i64>,
+    /// Environment variables.
     env: Option<BTreeMap<String, String>>,
+    /// What to run instead of the image's own command.
     command: Option<Vec<String>>,
+    /// The ports that it listens on.
     ports: Option<Vec<u16>>,
+    /// How many run, from 1 to 1000; 1 when it is left out.
     replicas: Option<u32>,
 }
 
@@ -66,24 +72,35 @@ impl fmt::Display for TextOrNumber {
 #[derive(Serialize, ToSchema)]
 #[schema(as = KargoDeployment)]
 pub(crate) struct Shown {
+    /// Its id.
     #[schema(value_type = String)]
     id: DeploymentId,
+    /// Where it is, or must go.
     #[schema(value_type = Option<String>)]
     cluster_id: Option<ClusterId>,
+    /// Its name.
     name: String,
+    /// What it runs; without one it only holds its capacity.
     image: Option<String>,
+    /// The same as `image`.
     docker_path: Option<String>,
+    /// What each replica needs.
     #[schema(value_type = BTreeMap<String, f64>)]
     resource: Resources,
+    /// How many run.
     replicas: u32,
+    /// Higher goes first, and may make lower ones yield.
     priority: i64,
     /// `queued`, `scheduled`, `starting`, `running`, `preempted`, `failed`, `completed`, `deleting`.
     #[schema(value_type = String)]
     status: Status,
     /// Why it is there.
     status_reason: String,
+    /// Where it can be reached.
     endpoints: Vec<String>,
+    /// Who made it: `user:<id>` or `server`.
     created_by: String,
+    /// When it was made.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
 }
@@ -133,6 +150,7 @@ pub(crate) struct OfCluster {
 pub(crate) struct Deleted {
     /// How many deployments.
     deleted: usize,
+    /// Which deployments.
     #[schema(value_type = Vec<String>)]
     ids: Vec<DeploymentId>,
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use store::entropy;
 use utoipa::{IntoParams, ToSchema};
 
-use super::user::{NewUser, Shown};
+use super::user::Shown;
 use crate::body::{Json, OptionalJson};
 use crate::caller::{Caller, authorization};
 use crate::page::Query;
@@ -29,7 +29,9 @@ pub(crate) struct Wanted {
 #[derive(Serialize, ToSchema)]
 #[schema(as = KargoInvite)]
 pub(crate) struct Opened {
+    /// The code. It is shown only here.
     code: String,
+    /// When it stops working.
     #[schema(value_type = String, format = DateTime)]
     expires_at: Time,
 }
@@ -46,8 +48,12 @@ pub(crate) struct Code {
 #[derive(Deserialize, ToSchema)]
 #[schema(as = KargoJoin)]
 pub(crate) struct Join {
-    #[serde(flatten)]
-    user: NewUser,
+    /// The name to sign in with, unique when case is ignored.
+    username: String,
+    /// The password: any text that is long enough.
+    password: String,
+    /// The name that others see; the username when it is left out.
+    display_name: Option<String>,
     /// The invite's code; it may also be given as `?code=` or as the bearer value.
     code: Option<String>,
 }
@@ -61,10 +67,10 @@ pub(crate) async fn invite_open(
     OptionalJson(wanted): OptionalJson<Wanted>,
 ) -> Result<(StatusCode, Answer<Opened>), Problem> {
     let life = invite::life("expires_in", wanted.expires_in)?;
+    let mut tx = app.db.begin(caller.actor()).await?;
     let (invite, code) = match wanted.code {
-        None => account::invite(&app, &caller.user, life).await?,
+        None => account::invite(&app, &mut tx, &caller.user, life).await?,
         Some(code) => {
-            let mut tx = app.db.begin(caller.actor()).await?;
             let found = store::invite::find(&mut tx, &entropy::hash(code.trim())).await?;
             let own = found.filter(|invite| invite.organization_id == caller.user.organization_id);
             let invite = own.ok_or_else(|| {
@@ -74,11 +80,10 @@ pub(crate) async fn invite_open(
                 )
             })?;
             caller.must_be_owner()?;
-            let invite = store::invite::reopen(&mut tx, caller.own(), invite.id, life).await?;
-            tx.commit().await?;
-            (invite, code)
+            (store::invite::reopen(&mut tx, caller.own(), invite.id, life).await?, code)
         }
     };
+    tx.commit().await?;
     Ok((StatusCode::CREATED, Answer(Opened { code, expires_at: invite.expires_at })))
 }
 
@@ -112,6 +117,8 @@ pub(crate) async fn invite_use(
             "give the invite's code in the body, as ?code= or as the bearer value",
         )
     })?;
-    let user = account::redeem(&app, &code, &join.user.wanted()).await?;
+    let display_name = join.display_name.as_deref();
+    let wanted = account::Wanted { username: &join.username, password: &join.password, display_name };
+    let user = account::redeem(&app, &code, &wanted).await?;
     Ok((StatusCode::CREATED, Answer(user.into())))
 }

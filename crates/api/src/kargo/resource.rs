@@ -16,6 +16,7 @@ use crate::{App, Problem};
 #[derive(Deserialize, ToSchema)]
 #[schema(as = KargoResource)]
 pub(crate) struct Wanted {
+    /// How much of each resource type.
     #[schema(value_type = BTreeMap<String, Amount>)]
     resource: Resources,
 }
@@ -48,8 +49,8 @@ pub(crate) async fn resource_take(
     amount::request("resource", &wanted.resource)?;
     let mut tx = app.db.begin(caller.actor()).await?;
     let found = find(&mut tx, &caller, &text).await?;
-    let own = store::cluster::get_own(&mut tx, caller.own(), found.id).await?;
-    let taken = store::cluster::take(&mut tx, own.id, &wanted.resource).await?;
+    caller.may_change(&found)?;
+    let taken = store::cluster::take(&mut tx, found.id, &wanted.resource).await?;
     tx.commit().await?;
     Ok(Answer(taken.into()))
 }
@@ -67,8 +68,8 @@ pub(crate) async fn resource_give_back(
     amount::request("resource", &wanted.resource)?;
     let mut tx = app.db.begin(caller.actor()).await?;
     let found = find(&mut tx, &caller, &text).await?;
-    let own = store::cluster::get_own(&mut tx, caller.own(), found.id).await?;
-    let given = store::cluster::give_back(&mut tx, own.id, &wanted.resource).await?;
+    caller.may_change(&found)?;
+    let given = store::cluster::give_back(&mut tx, found.id, &wanted.resource).await?;
     tx.commit().await?;
     Ok(Answer(given.into()))
 }

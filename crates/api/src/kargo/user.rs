@@ -19,16 +19,21 @@ use crate::{App, Problem, account};
 #[derive(Deserialize, ToSchema)]
 #[schema(as = KargoSignUp)]
 pub(crate) struct SignUp {
+    /// Who signs up.
     user: NewUser,
+    /// The organization to make.
     organization: NewOrganization,
 }
 
 /// A user to make.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = KargoNewUser)]
-pub(crate) struct NewUser {
+struct NewUser {
+    /// The name to sign in with, unique when case is ignored.
     username: String,
+    /// The password: any text that is long enough.
     password: String,
+    /// The name that others see; the username when it is left out.
     display_name: Option<String>,
 }
 
@@ -36,6 +41,7 @@ pub(crate) struct NewUser {
 #[derive(Deserialize, ToSchema)]
 #[schema(as = KargoNewOrganization)]
 struct NewOrganization {
+    /// Its name.
     name: String,
 }
 
@@ -43,7 +49,9 @@ struct NewOrganization {
 #[derive(Deserialize, ToSchema)]
 #[schema(as = KargoCredentials)]
 pub(crate) struct Credentials {
+    /// The name to sign in with; case does not matter.
     username: String,
+    /// The password.
     password: String,
 }
 
@@ -53,6 +61,7 @@ pub(crate) struct Credentials {
 pub(crate) struct Session {
     /// Send it as `Authorization: Bearer …`.
     token: String,
+    /// When it ends.
     #[schema(value_type = String, format = DateTime)]
     expires_at: Time,
 }
@@ -61,15 +70,20 @@ pub(crate) struct Session {
 #[derive(Serialize, ToSchema)]
 #[schema(as = KargoUser)]
 pub(crate) struct Shown {
+    /// Its id.
     #[schema(value_type = String)]
     id: UserId,
+    /// The name that it signs in with.
     username: String,
+    /// The name that others see.
     display_name: String,
     /// `owner` or `member`.
     #[schema(value_type = String)]
     role: Role,
+    /// The organization that it belongs to.
     #[schema(value_type = String)]
     organization_id: OrganizationId,
+    /// When it was made.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
 }
@@ -91,11 +105,15 @@ impl From<User> for Shown {
 #[derive(Serialize, ToSchema)]
 #[schema(as = KargoOrganization)]
 pub(crate) struct Organization {
+    /// Its id.
     #[schema(value_type = String)]
     id: OrganizationId,
+    /// Its name.
     name: String,
+    /// When it was made.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
+    /// Its users.
     members: Vec<Shown>,
 }
 
@@ -103,7 +121,9 @@ pub(crate) struct Organization {
 #[derive(Serialize, ToSchema)]
 #[schema(as = KargoSignedUp)]
 pub(crate) struct SignedUp {
+    /// The user, who owns the organization.
     user: Shown,
+    /// The organization.
     organization: Organization,
 }
 
@@ -124,7 +144,7 @@ pub(crate) async fn user_create(
 }
 
 impl NewUser {
-    pub(crate) fn wanted(&self) -> Wanted<'_> {
+    fn wanted(&self) -> Wanted<'_> {
         let display_name = self.display_name.as_deref();
         Wanted { username: &self.username, password: &self.password, display_name }
     }

@@ -22,6 +22,7 @@ use crate::{App, Problem};
 /// A cluster.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Cluster {
+    /// Its id.
     #[schema(value_type = String)]
     id: ClusterId,
     /// Who owns it; nobody when it is shared by all.
@@ -29,6 +30,7 @@ pub(crate) struct Cluster {
     organization_id: Option<OrganizationId>,
     /// Is it shared by all organizations?
     shared: bool,
+    /// Its name.
     name: String,
     /// Where it is on its way: `accepted`, `provisioning`, `provisioned`, `waiting_for_agent`,
     /// `ready`, `failed`, `deprovisioning`, `cleanup`.
@@ -36,10 +38,14 @@ pub(crate) struct Cluster {
     status: Status,
     /// Why it is there.
     status_reason: String,
+    /// Who serves it: `local` is this machine.
     #[schema(value_type = String)]
     provider: Provider,
+    /// Whose machines it stands on.
     cloud_provider: String,
+    /// Where at the cloud provider it stands.
     region: String,
+    /// What users wrote on it.
     labels: BTreeMap<String, String>,
     /// How much it has of each resource type.
     capacity: BTreeMap<String, Capacity>,
@@ -47,9 +53,12 @@ pub(crate) struct Cluster {
     deployments: i64,
     /// Counts the changes of what users set; also its ETag.
     generation: i64,
+    /// Who made it: `user:<id>` or `server`.
     created_by: String,
+    /// When it was made.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
+    /// When it last changed.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Time,
 }
@@ -82,14 +91,19 @@ impl From<cluster::Cluster> for Cluster {
 #[serde(deny_unknown_fields)]
 #[schema(as = NewCluster)]
 pub(crate) struct Wanted {
+    /// Its name.
     name: String,
     /// `local`: this machine serves it, with the capacity that is declared here.
     provider: Option<String>,
+    /// How much it has of each resource type.
     #[schema(value_type = BTreeMap<String, Amount>)]
     capacity: Resources,
+    /// What users wrote on it.
     #[serde(default)]
     labels: BTreeMap<String, String>,
+    /// Whose machines it stands on.
     cloud_provider: Option<String>,
+    /// Where at the cloud provider it stands.
     region: Option<String>,
 }
 
@@ -97,7 +111,9 @@ pub(crate) struct Wanted {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ClusterChange {
+    /// Its new name.
     name: Option<String>,
+    /// All its labels from now on.
     labels: Option<BTreeMap<String, String>>,
     /// New totals, never below what is used; by the platform administrator only.
     #[schema(value_type = Option<BTreeMap<String, Amount>>)]
@@ -108,6 +124,7 @@ pub(crate) struct ClusterChange {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResourceRequest {
+    /// How much of each resource type.
     #[schema(value_type = BTreeMap<String, Amount>)]
     resources: Resources,
 }
@@ -215,7 +232,8 @@ pub(crate) async fn cluster_update(
     change.labels.as_ref().map(|labels| name::labels("labels", labels)).transpose()?;
     change.capacity.as_ref().map(|total| cluster::total("capacity", total)).transpose()?;
     let mut tx = app.db.begin(caller.actor()).await?;
-    let mut found = store::cluster::get_own(&mut tx, caller.scope(), id).await?;
+    let mut found = store::cluster::get(&mut tx, caller.scope(), id).await?;
+    caller.may_change(&found)?;
     if change.capacity.is_some() {
         caller.must_be_admin("change a cluster's capacity")?;
     }
@@ -242,7 +260,8 @@ pub(crate) async fn cluster_delete(
 ) -> Result<(StatusCode, Answer<Cluster>), Problem> {
     let id = id("cluster", &text)?;
     let mut tx = app.db.begin(caller.actor()).await?;
-    let found = store::cluster::get_own(&mut tx, caller.scope(), id).await?;
+    let found = store::cluster::get(&mut tx, caller.scope(), id).await?;
+    caller.may_change(&found)?;
     let leaving = store::cluster::request_delete(&mut tx, &found).await?;
     tx.commit().await?;
     Ok((StatusCode::ACCEPTED, Answer(leaving.into())))
@@ -277,7 +296,7 @@ pub(crate) async fn capacity_take(
     let id = id("cluster", &text)?;
     amount::request("resources", &wanted.resources)?;
     let mut tx = app.db.begin(caller.actor()).await?;
-    store::cluster::get_own(&mut tx, caller.scope(), id).await?;
+    caller.may_change(&store::cluster::get(&mut tx, caller.scope(), id).await?)?;
     let taken = store::cluster::take(&mut tx, id, &wanted.resources).await?;
     tx.commit().await?;
     Ok(Answer(taken.into()))
@@ -296,7 +315,7 @@ pub(crate) async fn capacity_give_back(
     let id = id("cluster", &text)?;
     amount::request("resources", &wanted.resources)?;
     let mut tx = app.db.begin(caller.actor()).await?;
-    store::cluster::get_own(&mut tx, caller.scope(), id).await?;
+    caller.may_change(&store::cluster::get(&mut tx, caller.scope(), id).await?)?;
     let given = store::cluster::give_back(&mut tx, id, &wanted.resources).await?;
     tx.commit().await?;
     Ok(Answer(given.into()))

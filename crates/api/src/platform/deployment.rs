@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use store::deployment::{Change, Filter};
 use utoipa::{IntoParams, ToSchema};
 
-use super::event::{Event, EventList};
+use super::event::EventList;
 use crate::amount::Amount;
 use crate::body::Json;
 use crate::caller::Caller;
@@ -24,25 +24,33 @@ use crate::{App, Problem};
 /// A deployment.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Deployment {
+    /// Its id.
     #[schema(value_type = String)]
     id: DeploymentId,
+    /// The organization that it belongs to.
     #[schema(value_type = String)]
     organization_id: OrganizationId,
     /// Where it is, or must go; nothing while any cluster will do.
     #[schema(value_type = Option<String>)]
     cluster_id: Option<ClusterId>,
+    /// Its name.
     name: String,
     /// What it runs; without one it only holds its capacity.
     image: Option<String>,
     /// What each replica needs.
     #[schema(value_type = BTreeMap<String, f64>)]
     resources: Resources,
+    /// How many run.
     replicas: u32,
     /// Higher goes first, and may make lower ones yield.
     priority: i64,
+    /// Environment variables.
     env: BTreeMap<String, String>,
+    /// What to run instead of the image's own command.
     command: Vec<String>,
+    /// The ports that it listens on.
     ports: Vec<u16>,
+    /// What users wrote on it.
     labels: BTreeMap<String, String>,
     /// Where it is on its way: `queued`, `scheduled`, `starting`, `running`, `preempted`, `failed`,
     /// `completed`, `deleting`.
@@ -50,16 +58,21 @@ pub(crate) struct Deployment {
     status: Status,
     /// Why it is there.
     status_reason: String,
+    /// Where on the cluster it runs.
     node: Option<String>,
     /// Where it can be reached.
     endpoints: Vec<String>,
     /// Counts the changes of what users set; also its ETag.
     generation: i64,
+    /// Who made it: `user:<id>` or `server`.
     created_by: String,
+    /// When it was made.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
+    /// When it last changed.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Time,
+    /// Since when it runs.
     #[schema(value_type = Option<String>, format = DateTime)]
     started_at: Option<Time>,
 }
@@ -110,14 +123,19 @@ pub(crate) struct Wanted {
     /// Higher goes first, and may make lower ones yield. 0 when it is left out.
     #[serde(default)]
     priority: i64,
+    /// How many run; 1 when it is left out.
     #[schema(minimum = 1, maximum = 1000)]
     replicas: Option<u32>,
+    /// Environment variables.
     #[serde(default)]
     env: BTreeMap<String, String>,
+    /// What to run instead of the image's own command.
     #[serde(default)]
     command: Vec<String>,
+    /// The ports that it listens on.
     #[serde(default)]
     ports: Vec<u16>,
+    /// What users wrote on it.
     #[serde(default)]
     labels: BTreeMap<String, String>,
 }
@@ -142,8 +160,11 @@ impl Wanted {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DeploymentChange {
+    /// Its new name.
     name: Option<String>,
+    /// Higher goes first, and may make lower ones yield.
     priority: Option<i64>,
+    /// All its labels from now on.
     labels: Option<BTreeMap<String, String>>,
 }
 
@@ -274,10 +295,10 @@ pub(crate) async fn deployment_history(
     let subject = Some(id.to_string());
     let filter = store::event::Filter { subject, ..store::event::Filter::default() };
     let found =
-        store::event::list(&mut app.db.read().await?, caller.scope(), &filter, after, limit)
+        store::event::list(&mut app.db.read().await?, caller.scope(), &filter, after, limit + 1)
             .await?;
     if found.is_empty() && after == 0 {
         return Err(Problem::not_found("deployment", &text));
     }
-    Ok(Answer(EventList::new(found.into_iter().map(Event::from).collect(), limit)))
+    Ok(Answer(EventList::new(found, limit)))
 }

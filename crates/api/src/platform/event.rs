@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::caller::Caller;
-use crate::page::{MAX_LIMIT, Query, number};
+use crate::page::{MAX_LIMIT, Query, cut, number};
 use crate::{App, Problem};
 
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -30,8 +30,10 @@ const BELIEVED_FOR: Duration = Duration::from_secs(5);
 pub(crate) struct Event {
     /// Its place in the log.
     seq: i64,
+    /// When it happened.
     #[schema(value_type = String, format = DateTime)]
     at: Time,
+    /// Whose subject it is; nobody for what is shared.
     #[schema(value_type = Option<String>)]
     organization_id: Option<OrganizationId>,
     /// Who did it: `user:<id>`, `anonymous`, `worker:<name>`, `agent` or `server`.
@@ -66,16 +68,18 @@ impl From<model::event::Event> for Event {
 /// A part of the log.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct EventList {
+    /// The events, oldest first.
     items: Vec<Event>,
     /// Give this as `after` to get the next part; nothing if this was the last.
     next: Option<i64>,
 }
 
 impl EventList {
-    pub(crate) fn new(items: Vec<Event>, limit: i64) -> Self {
-        let is_full = i64::try_from(items.len()).is_ok_and(|n| n >= limit);
-        let next = items.last().filter(|_| is_full).map(|event| event.seq);
-        Self { items, next }
+    /// The first `limit` of what was found; whoever looks asks for one more.
+    pub(crate) fn new(mut found: Vec<model::event::Event>, limit: i64) -> Self {
+        let has_more = cut(&mut found, limit);
+        let next = found.last().filter(|_| has_more).map(|event| event.seq);
+        Self { items: found.into_iter().map(Event::from).collect(), next }
     }
 }
 
@@ -141,9 +145,9 @@ pub(crate) async fn event_list(
     app.db.settle_events().await?;
     let mut read = app.db.read().await?;
     let found =
-        store::event::list(&mut read, caller.scope(), &filter, after.unwrap_or(0), limit).await?;
-    let items = found.into_iter().map(Event::from).collect();
-    Ok(Answer(EventList::new(items, limit)).into_response())
+        store::event::list(&mut read, caller.scope(), &filter, after.unwrap_or(0), limit + 1)
+            .await?;
+    Ok(Answer(EventList::new(found, limit)).into_response())
 }
 
 fn wants_stream(headers: &HeaderMap) -> bool {

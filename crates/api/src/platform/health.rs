@@ -14,10 +14,13 @@ use crate::{App, Problem};
 /// What runs here.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Info {
+    /// Always `paddock`.
     name: &'static str,
+    /// The version of Paddock.
     version: &'static str,
     /// The commit that it was built from, if that was known.
     commit: &'static str,
+    /// Since when this server runs.
     #[schema(value_type = String, format = DateTime)]
     started_at: Time,
     /// `sqlite` or `postgresql`.
@@ -39,15 +42,20 @@ pub(crate) struct Health {
 /// How one part is doing.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct HealthCheck {
+    /// Which part: `database`, `work queue`, `agent`.
     name: &'static str,
+    /// `healthy` or `unhealthy`.
     status: &'static str,
+    /// What was found, as a sentence.
     detail: String,
 }
 
 /// An answer to a ping.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Pong {
+    /// Always `pong`.
     response: &'static str,
+    /// The server's time.
     #[schema(value_type = String, format = DateTime)]
     at: Time,
 }

@@ -3,6 +3,7 @@
 use axum::Json as Answer;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use axum::response::Response;
 use model::{InviteId, OrganizationId, Time, UserId, invite};
 use serde::{Deserialize, Serialize};
 use store::{Read, Scope};
@@ -12,14 +13,17 @@ use super::user::User;
 use crate::account::Wanted;
 use crate::body::{Json, OptionalJson};
 use crate::caller::Caller;
+use crate::idempotency::Once;
 use crate::page::{List, Query, Slice, id};
 use crate::{App, Problem, account};
 
 /// An invite.
-#[derive(Serialize, ToSchema)]
+#[derive(Clone, Serialize, ToSchema)]
 pub(crate) struct Invite {
+    /// Its id.
     #[schema(value_type = String)]
     id: InviteId,
+    /// The organization that invites.
     #[schema(value_type = String)]
     organization_id: OrganizationId,
     /// Can it be used now?
@@ -28,14 +32,18 @@ pub(crate) struct Invite {
     expired: bool,
     /// The username of who used it since it was last opened.
     used_by: Option<String>,
+    /// When it was last used.
     #[schema(value_type = Option<String>, format = DateTime)]
     used_at: Option<Time>,
     /// How often it was used in all.
     times_used: i64,
+    /// The id of the user who made it.
     #[schema(value_type = String)]
     created_by: UserId,
+    /// When it was made.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
+    /// When it stops working.
     #[schema(value_type = String, format = DateTime)]
     expires_at: Time,
     /// The code itself; only in the answer that made it.
@@ -47,11 +55,14 @@ pub(crate) struct Invite {
 }
 
 /// One use of an invite.
-#[derive(Serialize, ToSchema)]
+#[derive(Clone, Serialize, ToSchema)]
 pub(crate) struct InviteUse {
+    /// Who joined.
     #[schema(value_type = String)]
     user_id: UserId,
+    /// By which name.
     username: String,
+    /// When.
     #[schema(value_type = String, format = DateTime)]
     used_at: Time,
 }
@@ -59,6 +70,7 @@ pub(crate) struct InviteUse {
 /// How an invite's code is doing.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct InviteStatus {
+    /// The invite's code.
     code: String,
     /// Can it be used now?
     active: bool,
@@ -66,6 +78,7 @@ pub(crate) struct InviteStatus {
     expired: bool,
     /// The username of who used it.
     used_by: Option<String>,
+    /// When it stops working.
     #[schema(value_type = String, format = DateTime)]
     expires_at: Time,
     /// The name of the organization that invites.
@@ -84,6 +97,7 @@ pub(crate) struct InviteLife {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct InviteCode {
+    /// The invite's code.
     code: String,
 }
 
@@ -91,25 +105,36 @@ pub(crate) struct InviteCode {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Redemption {
+    /// The invite's code.
     code: String,
+    /// The name to sign in with, unique when case is ignored.
     username: String,
+    /// The password: any text that is long enough.
     password: String,
+    /// The name that others see; the username when it is left out.
     display_name: Option<String>,
 }
 
 /// Makes an invite. Its code is shown only in this answer.
 #[utoipa::path(post, path = "/api/v1/invites", tag = "invites", request_body = Option<InviteLife>,
+    params(("Idempotency-Key" = Option<String>, Header, description = "Acts once, however often it is sent")),
     responses((status = 201, body = Invite, description = "Made"), Problem))]
 pub(crate) async fn invite_create(
     State(app): State<App>,
     caller: Caller,
+    once: Once,
     OptionalJson(wanted): OptionalJson<InviteLife>,
-) -> Result<(StatusCode, Answer<Invite>), Problem> {
+) -> Result<Response, Problem> {
     let life = invite::life("expires_in", wanted.expires_in)?;
-    let (invite, code) = account::invite(&app, &caller.user, life).await?;
-    let mut shown = view(&mut app.db.read().await?, invite, app.db.now()).await?;
-    shown.code = Some(code);
-    Ok((StatusCode::CREATED, Answer(shown)))
+    let mut tx = app.db.begin(caller.actor()).await?;
+    if let Some(answer) = once.replay(&mut tx, &caller).await? {
+        return Ok(answer);
+    }
+    let (invite, code) = account::invite(&app, &mut tx, &caller.user, life).await?;
+    let kept = view(&mut tx, invite, app.db.now()).await?;
+    // A repeat gets the invite, but not its code: that is kept nowhere.
+    let shown = Invite { code: Some(code), ..kept.clone() };
+    once.finish_showing(&app, tx, &caller, &kept, &shown, ()).await
 }
 
 /// Lists the organization's invites.

@@ -18,7 +18,9 @@ use crate::{App, Problem, account};
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Credentials {
+    /// The name to sign in with; case does not matter.
     username: String,
+    /// The password.
     password: String,
 }
 

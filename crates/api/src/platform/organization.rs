@@ -20,11 +20,14 @@ use crate::{App, Problem, account};
 /// An organization.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Organization {
+    /// Its id.
     #[schema(value_type = String)]
     id: OrganizationId,
+    /// Its name.
     name: String,
     /// How many deployments it has.
     deployments: i64,
+    /// When it was made.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
     /// Its users; only when one organization is asked for.
@@ -43,7 +46,9 @@ impl From<model::organization::Organization> for Organization {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewOrganization {
+    /// Its name.
     name: String,
+    /// Its first owner.
     owner: NewUser,
 }
 
@@ -51,15 +56,20 @@ pub(crate) struct NewOrganization {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewUser {
+    /// The name to sign in with, unique when case is ignored.
     username: String,
+    /// The password: any text that is long enough.
     password: String,
+    /// The name that others see; the username when it is left out.
     display_name: Option<String>,
 }
 
 /// What was made.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Founded {
+    /// The organization.
     organization: Organization,
+    /// Its owner.
     user: User,
 }
 
@@ -67,6 +77,7 @@ pub(crate) struct Founded {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OrganizationChange {
+    /// Its new name.
     name: String,
 }
 

@@ -18,9 +18,12 @@ use crate::{App, Problem, account};
 /// A user.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct User {
+    /// Its id.
     #[schema(value_type = String)]
     id: UserId,
+    /// The name that it signs in with.
     username: String,
+    /// The name that others see.
     display_name: String,
     /// `owner` or `member`.
     #[schema(value_type = String)]
@@ -28,8 +31,10 @@ pub(crate) struct User {
     /// `tenant`, or `platform` for the platform administrator.
     #[schema(value_type = String)]
     access: Access,
+    /// The organization that it belongs to.
     #[schema(value_type = String)]
     organization_id: OrganizationId,
+    /// When it was made.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
 }

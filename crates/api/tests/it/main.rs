@@ -1,3 +1,30 @@
 //! The APIs as their callers see them: a whole server, on both databases.
 
+mod accounting;
 mod appendix;
+mod authorisation;
+mod bad_input;
+mod bad_values;
+mod calls;
+mod capacity;
+mod cluster;
+mod concurrency;
+mod deployment;
+mod event;
+mod golden;
+mod idempotency;
+mod invite;
+mod login;
+mod paging;
+mod placement;
+mod replica;
+mod secrets;
+mod service;
+mod shared_cluster;
+mod sse;
+mod stream;
+mod tenancy;
+mod throttle;
+mod user;
+mod version;
+mod world;

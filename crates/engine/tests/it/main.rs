@@ -1,1 +1,15 @@
-//! Tests.
+//! The engine, on both databases: the driver with workers that do what a test wants, and the real
+//! workers with a simulated agent.
+
+mod agent;
+mod cluster;
+mod driver;
+mod driver_failure;
+mod driver_room;
+mod driver_stop;
+mod driver_together;
+mod placement;
+mod placement_random;
+mod probe;
+mod resync;
+mod world;

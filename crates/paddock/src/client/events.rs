@@ -4,7 +4,7 @@ mod view;
 
 use super::call::Call;
 use super::error::Error;
-use super::follow::{Follow, News};
+use super::follow::Follow;
 use super::http::Api;
 use super::page::{self, Limit};
 use super::parse;
@@ -81,7 +81,7 @@ async fn follow(
         past.remark_cut(printer);
     }
     loop {
-        let News::Event(message) = stream.next().await? else { continue };
+        let message = stream.next().await?;
         let event: Event = serde_json::from_str(&message.data).map_err(|_| api.foreign())?;
         if shown_seq.is_none_or(|shown| event.seq > shown) {
             shown_seq = print(api, printer, &message.data)?;

@@ -16,15 +16,6 @@ const SILENCE: Duration = Duration::from_secs(45);
 /// How long to pause before each try to connect again. All of them in vain end the stream.
 const PAUSES_MS: [u64; 12] = [100, 250, 500, 1000, 2000, 5000, 5000, 5000, 5000, 5000, 5000, 5000];
 
-/// What comes out of the stream.
-pub(crate) enum News {
-    /// Something happened.
-    Event(Message),
-    /// The connection was made anew. If it broke before the first event there was nothing to go on
-    /// from, and something may have been missed: look for yourself.
-    Reconnected,
-}
-
 /// An open event stream.
 pub(crate) struct Follow<'a> {
     api: &'a Api,
@@ -37,20 +28,32 @@ impl<'a> Follow<'a> {
     /// Opens the stream. Its first event is the first one from now on.
     pub(crate) async fn open(api: &'a Api, call: Call) -> Result<Self, Error> {
         let response = api.stream(&call, None).await?;
-        Ok(Self { api, call, response, parser: Parser::default() })
+        let mut follow = Self { api, call, response, parser: Parser::default() };
+        // The server begins with our place in its log; once it is known, no break loses an event.
+        for _ in PAUSES_MS {
+            if follow.parser.last_id().is_some() {
+                return Ok(follow);
+            }
+            follow.read().await?;
+        }
+        Err(api.foreign())
     }
 
     /// Waits for what is next.
-    pub(crate) async fn next(&mut self) -> Result<News, Error> {
+    pub(crate) async fn next(&mut self) -> Result<Message, Error> {
         loop {
             if let Some(message) = self.parser.next() {
-                return Ok(News::Event(message));
+                return Ok(message);
             }
-            let Ok(Ok(Some(bytes))) = timeout(SILENCE, self.response.chunk()).await else {
-                self.reconnect().await?;
-                return Ok(News::Reconnected);
-            };
-            self.parser.feed(&bytes).map_err(|_| self.api.foreign())?;
+            self.read().await?;
+        }
+    }
+
+    /// Reads on, over a new connection if this one is dead.
+    async fn read(&mut self) -> Result<(), Error> {
+        match timeout(SILENCE, self.response.chunk()).await {
+            Ok(Ok(Some(bytes))) => self.parser.feed(&bytes).map_err(|_| self.api.foreign()),
+            _ => self.reconnect().await,
         }
     }
 

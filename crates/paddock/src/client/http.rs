@@ -13,7 +13,6 @@ use super::error::{Error, Refusal};
 use super::problem::Problem;
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// How long to pause before each further try.
 const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(400)];
 
@@ -22,6 +21,8 @@ pub(crate) struct Api {
     http: reqwest::Client,
     server: Url,
     token: Option<Token>,
+    /// How long to wait for an answer.
+    patience: Duration,
 }
 
 /// What the server answered, as it came.
@@ -39,10 +40,14 @@ struct Reply {
 
 impl Api {
     /// Prepares to talk to `server`; nothing is sent yet.
-    pub(crate) fn new(server: Url, token: Option<Token>) -> Result<Self, Error> {
+    pub(crate) fn new(
+        server: Url,
+        token: Option<Token>,
+        patience: Duration,
+    ) -> Result<Self, Error> {
         let mut http = reqwest::Client::builder()
             .user_agent(concat!("paddock/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT_WITHIN)
+            .connect_timeout(CONNECT_WITHIN.min(patience))
             // A redirect would turn a POST into a GET: better to say so than to lose a body.
             .redirect(redirect::Policy::none());
         if server.scheme() == "http" {
@@ -55,7 +60,7 @@ impl Api {
                 "name the certificates to trust in SSL_CERT_FILE",
             )
         })?;
-        Ok(Self { http, server, token })
+        Ok(Self { http, server, token, patience })
     }
 
     /// The server's address, as people write it.
@@ -67,7 +72,7 @@ impl Api {
     pub(crate) async fn send(&self, call: &Call) -> Result<Answer, Error> {
         let mut pauses = PAUSES.into_iter();
         loop {
-            let failure = match self.attempt(self.request(call, Some(ANSWER_WITHIN))?).await {
+            let failure = match self.attempt(self.request(call, Some(self.patience))?).await {
                 Ok(reply) => return self.judge(reply, call.needs_token),
                 Err(failure) => failure,
             };
@@ -90,7 +95,7 @@ impl Api {
         if let Some(id) = last_event_id.and_then(|id| id.parse().ok()) {
             headers.insert("last-event-id", id);
         }
-        let response = timeout(ANSWER_WITHIN, self.http.execute(request))
+        let response = timeout(self.patience, self.http.execute(request))
             .await
             .map_err(|_| self.silent())?
             .map_err(|failure| self.unreachable(&failure))?;
@@ -167,7 +172,7 @@ impl Api {
     }
 
     fn silent(&self) -> Error {
-        let why = format!("no answer within {} s", ANSWER_WITHIN.as_secs());
+        let why = format!("no answer within {} s", self.patience.as_secs());
         Error::Unreachable { server: self.address(), why }
     }
 
@@ -221,7 +226,7 @@ mod tests {
 
     fn url(server: &str, call: &Call) -> String {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        Api::new(server.parse().unwrap(), None).unwrap().url(call).into()
+        Api::new(server.parse().unwrap(), None, Duration::from_secs(1)).unwrap().url(call).into()
     }
 
     #[test]

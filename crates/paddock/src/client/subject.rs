@@ -31,8 +31,8 @@ pub(crate) const CLUSTER: Kind = Kind { word: "cluster", path: "clusters", up: &
 pub(crate) const DEPLOYMENT: Kind =
     Kind { word: "deployment", path: "deployments", up: &["running", "completed"] };
 
-/// Enough for every list that a person would look a name up in.
-const MAX_CANDIDATES: usize = 1_000_000;
+/// More things of one name than anybody wants to see.
+const MAX_CANDIDATES: usize = 100;
 
 /// The part that all subjects have.
 #[derive(Debug, Clone, Deserialize)]
@@ -64,13 +64,12 @@ pub(crate) async fn find(api: &Api, kind: &Kind, which: &str) -> Result<Subject,
             answer => return api.read(&answer?),
         }
     }
-    let all = page::list(api, Call::get(&[kind.path]), MAX_CANDIDATES).await?;
-    choose(kind, which, all.read(api)?)
+    let call = Call::get(&[kind.path]).query("name", Some(which));
+    let named = page::list(api, call, MAX_CANDIDATES).await?;
+    choose(kind, which, named.read(api)?)
 }
 
-fn choose(kind: &Kind, which: &str, all: Vec<Subject>) -> Result<Subject, Error> {
-    let mut named: Vec<Subject> =
-        all.into_iter().filter(|subject| subject.name.as_deref() == Some(which)).collect();
+fn choose(kind: &Kind, which: &str, mut named: Vec<Subject>) -> Result<Subject, Error> {
     match named.len() {
         1 => Ok(named.remove(0)),
         0 => Err(Error::failed_but(
@@ -146,13 +145,13 @@ mod tests {
 
     #[test]
     fn a_name_must_mean_one_thing() {
-        let all = vec![subject("1", "a"), subject("2", "b"), subject("3", "b")];
-        assert_eq!(choose(&CLUSTER, "a", all.clone()).unwrap().id, "1");
-        for (which, what) in [
-            ("b", "2 clusters have the name \"b\":\n  2 (ready)\n  3 (ready)"),
-            ("c", "there is no cluster \"c\""),
+        assert_eq!(choose(&CLUSTER, "a", vec![subject("1", "a")]).unwrap().id, "1");
+        let two = vec![subject("2", "b"), subject("3", "b")];
+        for (which, named, what) in [
+            ("b", two, "2 clusters have the name \"b\":\n  2 (ready)\n  3 (ready)"),
+            ("c", vec![], "there is no cluster \"c\""),
         ] {
-            assert_eq!(choose(&CLUSTER, which, all.clone()).unwrap_err().what(), what);
+            assert_eq!(choose(&CLUSTER, which, named).unwrap_err().what(), what);
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use model::Time;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::timeout;
 
 use super::call::Call;
 use super::error::Error;
-use super::follow::{Follow, News};
+use super::follow::Follow;
 use super::http::Api;
 use super::progress::Progress;
 use super::subject::{Kind, Subject};
@@ -50,6 +51,8 @@ struct State {
     status: String,
     #[serde(default)]
     status_reason: Option<String>,
+    #[serde(default)]
+    updated_at: Option<Time>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -118,10 +121,8 @@ impl Watch<'_> {
             if let Some(verdict) = state.and_then(|state| self.enter(state)) {
                 return Ok(verdict);
             }
-            state = match stream.next().await? {
-                News::Event(message) => read_event(&message.data),
-                News::Reconnected => Some(self.look().await?),
-            };
+            let event = read_event(&stream.next().await?.data);
+            state = event.filter(|state| !state.is_older_than(&self.state));
         }
     }
 
@@ -135,15 +136,22 @@ impl Watch<'_> {
     async fn look(&self) -> Result<State, Error> {
         match self.api.send(&Call::get(&[self.kind.path, &self.subject.id])).await {
             Ok(answer) => self.api.read(&answer),
-            Err(error) if error.status() == Some(404) => {
-                Ok(State { status: DELETED.into(), status_reason: None })
-            }
+            Err(error) if error.status() == Some(404) => Ok(State::deleted()),
             Err(error) => Err(error),
         }
     }
 }
 
 impl State {
+    fn deleted() -> Self {
+        Self { status: DELETED.into(), ..Self::default() }
+    }
+
+    /// Whether it was before `other`: events may tell what the first look has already seen.
+    fn is_older_than(&self, other: &Self) -> bool {
+        self.updated_at.zip(other.updated_at).is_some_and(|(this, other)| this < other)
+    }
+
     fn still(&self, label: &str, limit: Duration) -> String {
         let reason = self.status_reason.as_deref().filter(|reason| !reason.is_empty());
         let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
@@ -180,7 +188,7 @@ fn read_event(data: &str) -> Option<State> {
     }
     let event: Event = serde_json::from_str(data).ok()?;
     if event.kind_and_change.ends_with(".deleted") {
-        return Some(State { status: DELETED.into(), status_reason: None });
+        return Some(State::deleted());
     }
     serde_json::from_value(event.data).ok()
 }
@@ -206,8 +214,26 @@ mod tests {
             (&DEPLOYMENT, Goal::Up, "completed", Verdict::Reached),
             (&DEPLOYMENT, Goal::Up, "failed", Verdict::Failed),
         ] {
-            let state = State { status: status.into(), status_reason: None };
+            let state = State { status: status.into(), ..State::default() };
             assert_eq!(judge(goal, kind, &state), want, "{} {goal:?} {status}", kind.word);
+        }
+    }
+
+    #[test]
+    fn what_was_seen_is_not_told_again() {
+        let at = |time: Option<&str>| State {
+            updated_at: time.map(|time| time.parse().unwrap()),
+            ..State::default()
+        };
+        let (early, late) = ("2026-01-02T03:04:05.65Z", "2026-01-02T03:04:05.7Z");
+        for (this, other, is_older) in [
+            (Some(early), Some(late), true),
+            (Some(late), Some(early), false),
+            (Some(late), Some(late), false),
+            (Some(early), None, false),
+            (None, Some(early), false),
+        ] {
+            assert_eq!(at(this).is_older_than(&at(other)), is_older, "{this:?} {other:?}");
         }
     }
 

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 
-use super::process::{PASSWORD, Server};
+use super::process::{PASSWORD, Server, Setup};
 
 #[test]
 fn who_makes_an_organization_is_signed_in_until_the_logout() {
@@ -48,7 +48,7 @@ fn a_login_needs_the_right_password() {
 
 #[test]
 fn an_organization_that_can_not_be_made_says_why() {
-    let server = Server::start();
+    let server = Setup::new().arg("--password-min-length", "8").start();
     server.owner("acme", "ann");
     let other = server.client();
     other.run("org create other --username ann").fails(1, &["error: "]);
@@ -109,7 +109,8 @@ fn bad_clusters_are_refused_in_the_words_of_the_command_line() {
     ann.run("cluster create prod --cpu many --ram 8Gi").fails(1, &["--cpu: "]);
     ann.run("cluster create prod --cpu -4 --ram 8Gi").fails(2, &["error: "]);
     ann.run("cluster create prod --cpu=-4 --ram 8Gi").fails(1, &["--cpu: "]);
-    ann.run("cluster create Not_A_Name --cpu 4 --ram 8Gi").fails(1, &["the name: "]);
+    let long = "x".repeat(101);
+    ann.run(&format!("cluster create {long} --cpu 4 --ram 8Gi")).fails(1, &["the name: "]);
     ann.run("cluster create prod --cpu 4 --resource cpu=1").fails(2, &["given twice"]);
     ann.run("cluster create prod --cpu 4 --label x").fails(2, &["KEY=VALUE"]);
     ann.run("cluster create prod --cpu 4 --wait=never").fails(2, &["--wait"]);

@@ -1,47 +1,127 @@
 //! Runs the binary: as a server on a port of its own, and as a client with a home of its own.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
+use testing::Engine;
 
 /// The binary under test.
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_paddock");
 /// The password of everybody in these tests.
 pub(crate) const PASSWORD: &str = "correct horse battery";
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// How a server is run, and where it keeps its things.
+pub(crate) struct Setup {
+    place: TempDir,
+    args: BTreeMap<String, String>,
+    env: BTreeMap<String, String>,
+}
+
+impl Setup {
+    /// A server on an empty directory, with simulated containers.
+    pub(crate) fn new() -> Self {
+        Self::plain().arg("--runtime", "simulated").env("PADDOCK_ADMIN_PASSWORD", PASSWORD)
+    }
+
+    /// A server on an empty directory, of which nothing else is said.
+    pub(crate) fn plain() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let data = place.path().join("data").display().to_string();
+        Self { place, args: BTreeMap::new(), env: BTreeMap::new() }
+            .arg("--listen", "127.0.0.1:0")
+            .arg("--data-dir", &data)
+    }
+
+    /// The usual server on an empty database of that kind.
+    pub(crate) async fn on(engine: Engine) -> Self {
+        match engine {
+            Engine::Sqlite => Self::new(),
+            Engine::Postgres => {
+                Self::new().arg("--database-url", &testing::create_postgres().await)
+            }
+        }
+    }
+
+    /// With that flag, instead of what it was.
+    pub(crate) fn arg(mut self, name: &str, value: &str) -> Self {
+        self.args.insert(name.into(), value.into());
+        self
+    }
+
+    /// Without that flag.
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.args.remove(name);
+        self
+    }
+
+    /// With that variable, instead of what it was.
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.insert(name.into(), value.into());
+        self
+    }
+
+    /// A file beside the data directory.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+
+    /// Starts it; it must come up.
+    pub(crate) fn start(self) -> Server {
+        let (child, address) = self.spawn();
+        Server { child, address, setup: self }
+    }
+
+    /// Runs it to its end: it must not come up.
+    pub(crate) fn refused(&self) -> Outcome {
+        Outcome::new("server", self.command().output().unwrap())
+    }
+
+    fn command(&self) -> Command {
+        let mut command = bare(BINARY);
+        command.arg("server").envs(&self.env);
+        command.args(self.args.iter().map(|(name, value)| format!("{name}={value}")));
+        command
+    }
+
+    fn spawn(&self) -> (Child, String) {
+        let [out, err] = ["stdout", "stderr"].map(|name| File::create(self.file(name)).unwrap());
+        let mut child = self.command().stdout(out).stderr(err).spawn().unwrap();
+        let started = Instant::now();
+        while started.elapsed() < STARTS_WITHIN && child.try_wait().unwrap().is_none() {
+            let said = fs::read_to_string(self.file("stdout")).unwrap();
+            if let Some((_, rest)) = said.split_once("listening on ")
+                && let Some((address, _)) = rest.split_once(' ')
+            {
+                return (child, address.into());
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        let _ = child.kill();
+        panic!("no server: {}", fs::read_to_string(self.file("stderr")).unwrap());
+    }
+}
 
 /// A server that ends with the test.
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: String,
-    _data: TempDir,
+    pub(crate) setup: Setup,
 }
 
 impl Server {
-    /// Starts a server on an empty directory, with simulated containers.
+    /// Starts the usual server.
     pub(crate) fn start() -> Self {
-        let data = tempfile::tempdir().unwrap();
-        let log = data.path().join("stderr.log");
-        let mut child = bare(BINARY)
-            .args(["server", "--runtime", "simulated", "--listen", "127.0.0.1:0", "--data-dir"])
-            .arg(data.path().join("data"))
-            .env("PADDOCK_ADMIN_PASSWORD", PASSWORD)
-            .stdout(Stdio::piped())
-            .stderr(File::create(&log).unwrap())
-            .spawn()
-            .unwrap();
-        let Some(address) = address(&mut child) else {
-            let _ = child.kill();
-            panic!("the server did not start: {}", fs::read_to_string(log).unwrap());
-        };
-        Self { child, address, _data: data }
+        Setup::new().start()
     }
 
     /// Somebody at a terminal of this server, not signed in.
@@ -55,6 +135,78 @@ impl Server {
         client.run(&format!("org create {organization} --username {username}")).succeeds();
         client
     }
+
+    /// Somebody who speaks HTTP and checks every answer, not signed in.
+    pub(crate) fn http(&self) -> testing::Client {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        testing::Client::new(&self.address)
+    }
+
+    /// The same, signed in.
+    pub(crate) async fn http_as(&self, username: &str, password: &str) -> testing::Client {
+        let body = json!({ "username": username, "password": password });
+        let token = self.http().post("/api/v1/login", body).await.text("token");
+        self.http().with_token(&token)
+    }
+
+    /// The same, as the owner of a new organization.
+    pub(crate) async fn http_owner(&self, name: &str) -> testing::Client {
+        let owner = json!({ "username": name, "password": PASSWORD });
+        let body = json!({ "name": name, "owner": owner });
+        self.http().post("/api/v1/organizations", body).await.expect(201);
+        self.http_as(name, PASSWORD).await
+    }
+
+    /// A connection to it.
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address.strip_prefix("http://").unwrap()).unwrap();
+        stream.set_read_timeout(Some(STARTS_WITHIN)).unwrap();
+        stream
+    }
+
+    /// Ends it as a power cut would.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Asks it to end.
+    pub(crate) fn terminate(&self) {
+        self.signal("TERM");
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, name: &str) {
+        let line = format!("kill -{name} {}", self.child.id());
+        assert!(Command::new("sh").args(["-c", &line]).status().unwrap().success());
+    }
+
+    /// Waits for its end.
+    pub(crate) fn ended(&mut self, within: Duration) -> ExitStatus {
+        let started = Instant::now();
+        while started.elapsed() < within {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        panic!("it runs on after {within:?}: {}", self.stderr());
+    }
+
+    /// Starts it again where it was, on another port.
+    pub(crate) fn again(&mut self) {
+        (self.child, self.address) = self.setup.spawn();
+    }
+
+    /// What it has written to stdout since its last start.
+    pub(crate) fn stdout(&self) -> String {
+        fs::read_to_string(self.setup.file("stdout")).unwrap()
+    }
+
+    /// What it has written to stderr since its last start.
+    pub(crate) fn stderr(&self) -> String {
+        fs::read_to_string(self.setup.file("stderr")).unwrap()
+    }
 }
 
 impl Drop for Server {
@@ -62,22 +214,6 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// The address that the server says it listens on. Its output is read to the end, since a full
-/// pipe would stop it.
-fn address(child: &mut Child) -> Option<String> {
-    let output = BufReader::new(child.stdout.take().unwrap());
-    let (found, address) = mpsc::channel();
-    thread::spawn(move || {
-        for line in output.lines().map_while(Result::ok) {
-            if let Some((_, rest)) = line.split_once("listening on http://") {
-                let end = rest.find(|c: char| !(c.is_ascii_digit() || ".:".contains(c)));
-                let _ = found.send(format!("http://{}", &rest[..end.unwrap_or(rest.len())]));
-            }
-        }
-    });
-    address.recv_timeout(STARTS_WITHIN).ok()
 }
 
 /// Somebody at a terminal.

@@ -1,1 +1,19 @@
-//! Tests.
+//! The store, on both engines: statements, transactions, the log, the queue, capacity, tenancy.
+
+mod capacity;
+mod event;
+mod follower;
+mod giving_up;
+mod group_commit;
+mod lease;
+mod limit;
+mod list;
+mod migration;
+mod scope;
+mod signal;
+mod statement;
+mod support;
+mod transaction;
+mod work;
+mod work_fence;
+mod work_race;

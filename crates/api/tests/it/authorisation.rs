@@ -1,0 +1,79 @@
+//! Every call that needs to know who calls, without anybody there to tell.
+
+use std::time::Duration;
+
+use reqwest::header::AUTHORIZATION;
+use testing::{Client, on_both_engines};
+
+use crate::calls::{self, Call};
+use crate::world::{World, refused};
+
+/// The calls that need no sign-in. Whoever adds one writes it here, on purpose.
+const OPEN: &[&str] = &[
+    "PUT /user/create/",
+    "POST /user/login/",
+    "GET /organization/invite/",
+    "POST /organization/invite/",
+    "POST /api/v1/login",
+    "POST /api/v1/organizations",
+    "POST /api/v1/invites/check",
+    "POST /api/v1/invites/redeem",
+    "GET /api/v1/self/info",
+    "GET /api/v1/self/liveliness",
+    "GET /api/v1/self/readiness",
+    "GET /api/v1/self/started",
+    "GET /api/v1/self/ping",
+];
+
+on_both_engines! {
+    async fn no_call_works_without_a_good_token(engine: Engine) {
+        let mut world = World::new(engine).await;
+        let expired = world.ann.clone();
+        world.paddock.clock.advance(Duration::from_hours(25));
+        world.ann = world.paddock.sign_in("ann", "secret").await;
+        world.zoe = world.paddock.sign_in("zoe", "secret").await;
+        world.admin = world.paddock.admin().await;
+        let before = world.picture().await;
+
+        let nobody = &world.paddock.client;
+        let someones = world.paddock.client.with_token("");
+        let bogus = nobody.with_token("qy4u5f3bogus");
+        for call in calls::all(&world.ours) {
+            assert_eq!(call.is_open(), OPEN.contains(&call.name().as_str()), "{}", call.name());
+            if call.is_open() {
+                continue;
+            }
+            for client in [nobody, &bogus, &someones, &expired] {
+                denied(client, &call, None).await;
+            }
+            // Not Base64, no colon in it, nobody's password, no such scheme, no scheme at all.
+            for header in ["Basic !!!", "Basic YQ==", "Digest a=b", "Bearer", "x"] {
+                denied(nobody, &call, Some(header)).await;
+            }
+        }
+        assert_eq!(world.picture().await, before);
+    }
+
+    async fn an_open_call_does_not_mind_a_bad_token(engine: Engine) {
+        let world = World::new(engine).await;
+        let bogus = world.paddock.client.with_token("bogus");
+        for call in calls::all(&world.ours).iter().filter(|c| c.is_open() && c.method == "GET") {
+            let path = format!("{}?code={}", call.path, world.ours.code);
+            assert_eq!(bogus.get(&path).await.status, 200, "{}", call.name());
+        }
+    }
+}
+
+async fn denied(client: &Client, call: &Call, header: Option<&str>) {
+    let mut request = client.request(&call.method, &call.path);
+    if let Some(value) = header {
+        request = request.header(AUTHORIZATION, value);
+    }
+    if let Some(body) = &call.body {
+        request = request.json(body);
+    }
+    let answer = client.send(request).await;
+    refused(&answer, &call.name());
+    assert_eq!(answer.status, 401, "{} {header:?}: {:#}", call.name(), answer.json);
+    assert!(answer.headers.contains_key("www-authenticate"), "{}", call.name());
+}

@@ -1,0 +1,173 @@
+//! Bad input to every call: a 4xx that names the field and the rule, and nothing changed.
+
+use reqwest::header::CONTENT_TYPE;
+use serde_json::{Value, json};
+use testing::{Client, on_both_engines};
+
+use crate::bad_values::{bad, bad_query};
+use crate::calls::{self, Call};
+use crate::world::{World, names_field, refused, sentences};
+
+const JSON: &str = "application/json";
+
+on_both_engines! {
+    async fn a_body_that_is_no_json_object_changes_nothing(engine: Engine) {
+        let world = World::new(engine).await;
+        let before = world.picture().await;
+        let broken = ["{", "}", "{\"a\":", "nonsense", "{} {}", "[]", "\"text\"", "5", "\u{feff}{}"];
+        for call in calls::all(&world.ours).iter().filter(|call| call.body.is_some()) {
+            for text in broken {
+                let answer = send(&world.ann, call, JSON, text).await;
+                refused(&answer, &format!("{} {text}", call.name()));
+                assert_eq!(answer.status, 400, "{} {text}: {:#}", call.name(), answer.json);
+            }
+            let deep = "[".repeat(10_000);
+            refused(&send(&world.ann, call, JSON, &deep).await, &call.name());
+            if call.operation["requestBody"]["required"] == json!(true) {
+                let answer = send(&world.ann, call, JSON, "").await;
+                refused(&answer, &call.name());
+                assert!(sentences(&answer).contains("empty"), "{}: {:#}", call.name(), answer.json);
+            }
+        }
+        assert_eq!(world.picture().await, before);
+    }
+
+    async fn a_body_of_another_content_type_changes_nothing(engine: Engine) {
+        let world = World::new(engine).await;
+        let before = world.picture().await;
+        for call in calls::all(&world.ours) {
+            let Some(body) = &call.body else { continue };
+            for kind in ["text/plain", "application/x-www-form-urlencoded", "application/xml", ""] {
+                let answer = send(&world.ann, &call, kind, &body.to_string()).await;
+                refused(&answer, &call.name());
+                assert_eq!(answer.status, 415, "{} {kind}", call.name());
+            }
+        }
+        assert_eq!(world.picture().await, before);
+    }
+
+    async fn a_field_that_breaks_its_rule_is_named_and_changes_nothing(engine: Engine) {
+        let world = World::new(engine).await;
+        let before = world.picture().await;
+        for call in calls::all(&world.ours) {
+            for &(field, rule) in &call.fields {
+                for value in bad(rule) {
+                    let body = with(call.body.as_ref().unwrap(), field, value).to_string();
+                    let answer = send(&world.ann, &call, JSON, &body).await;
+                    let short: String = body.chars().take(200).collect();
+                    // Image and docker_path are one thing, whichever of them was sent.
+                    let named = if field == "docker_path" { "" } else { field };
+                    names_field(&answer, named, &format!("{} {short}", call.name()));
+                }
+            }
+        }
+        assert_eq!(world.picture().await, before);
+    }
+
+    async fn numbers_that_json_does_not_have_change_nothing(engine: Engine) {
+        let world = World::new(engine).await;
+        let before = world.picture().await;
+        for call in calls::all(&world.ours) {
+            let amounts = ["resource", "resources", "capacity"];
+            let Some((field, _)) = call.fields.iter().find(|(f, _)| amounts.contains(f)) else { continue };
+            for number in ["NaN", "Infinity", "-Infinity", "1e400", "-1e400", "0x10", "1.", ".5", "+1"] {
+                let body = with(call.body.as_ref().unwrap(), field, json!({"cpu": "HERE"}));
+                let body = body.to_string().replace("\"HERE\"", number);
+                let answer = send(&world.ann, &call, JSON, &body).await;
+                refused(&answer, &format!("{} {body}", call.name()));
+                assert_eq!(answer.status, 400, "{} {body}", call.name());
+                let said = sentences(&answer);
+                assert!(said.contains(&format!("{field}.cpu")), "{} {body}: {said}", call.name());
+            }
+        }
+        assert_eq!(world.picture().await, before);
+    }
+
+    async fn a_missing_field_is_named_and_changes_nothing(engine: Engine) {
+        let world = World::new(engine).await;
+        let before = world.picture().await;
+        for call in calls::all(&world.ours) {
+            for field in required(&call) {
+                let mut body = call.body.clone().unwrap();
+                body.as_object_mut().unwrap().remove(&field);
+                let answer = send(&world.ann, &call, JSON, &body.to_string()).await;
+                names_field(&answer, &field, &call.name());
+                let body = with(call.body.as_ref().unwrap(), &field, Value::Null);
+                let answer = send(&world.ann, &call, JSON, &body.to_string()).await;
+                names_field(&answer, &field, &format!("{} null", call.name()));
+            }
+        }
+        assert_eq!(world.picture().await, before);
+    }
+
+    async fn an_unknown_field_is_an_error_under_api_v1_and_ignored_by_kargo(engine: Engine) {
+        let world = World::new(engine).await;
+        let before = world.picture().await;
+        for call in calls::all(&world.ours) {
+            let Some(body) = &call.body else { continue };
+            if call.is_platform() {
+                let body = with(body, "surprise", json!(1)).to_string();
+                names_field(&send(&world.ann, &call, JSON, &body).await, "surprise", &call.name());
+            } else if let Some(&(field, rule)) = call.fields.first() {
+                let body = with(body, field, bad(rule)[0].clone());
+                let body = with(&body, "surprise", json!(1)).to_string();
+                let answer = send(&world.ann, &call, JSON, &body).await;
+                names_field(&answer, field, &call.name());
+                assert!(!sentences(&answer).contains("surprise"), "{}", call.name());
+            }
+        }
+        assert_eq!(world.picture().await, before);
+        let body = json!({"cluster_name": "x", "resource": {"cpu": 1}, "surprise": {"deep": [1]}});
+        world.ann.put("/cluster/", body).await.expect(201);
+    }
+
+    async fn a_query_that_breaks_its_rule_is_named(engine: Engine) {
+        let world = World::new(engine).await;
+        let before = world.picture().await;
+        for call in calls::all(&world.ours) {
+            let parameters = call.operation["parameters"].as_array().cloned().unwrap_or_default();
+            for parameter in parameters.iter().filter(|p| p["in"] == "query") {
+                let name = parameter["name"].as_str().unwrap();
+                let values = bad_query(&call.path, name).iter().copied();
+                for value in values.chain(["a%00b", "%1b"]) {
+                    let path = format!("{}?{name}={value}", call.path);
+                    let mut request = world.ann.request(&call.method, &path);
+                    if let Some(body) = &call.body {
+                        request = request.json(body);
+                    }
+                    names_field(&world.ann.send(request).await, name, &path);
+                }
+            }
+        }
+        assert_eq!(world.picture().await, before);
+    }
+}
+
+async fn send(client: &Client, call: &Call, kind: &str, body: &str) -> testing::Answer {
+    let request = client.request(&call.method, &call.path).body(body.to_owned());
+    let request = if kind.is_empty() { request } else { request.header(CONTENT_TYPE, kind) };
+    client.send(request).await
+}
+
+/// The body with another value at that path.
+fn with(body: &Value, path: &str, value: Value) -> Value {
+    let mut changed = body.clone();
+    let mut at = &mut changed;
+    for part in path.split('.') {
+        at = &mut at[part];
+    }
+    *at = value;
+    changed
+}
+
+/// The fields that the document says must be there.
+fn required(call: &Call) -> Vec<String> {
+    let schema = &call.operation["requestBody"]["content"][JSON]["schema"];
+    let Some(name) = schema["$ref"].as_str().and_then(|r| r.rsplit('/').next()) else {
+        return Vec::new();
+    };
+    let documents = api::documents().map(|(_, document)| serde_json::to_value(document).unwrap());
+    let found = documents.iter().find_map(|d| d["components"]["schemas"].get(name).cloned());
+    let required = found.expect("a schema of that name")["required"].clone();
+    serde_json::from_value(required).unwrap_or_default()
+}

@@ -1,0 +1,157 @@
+//! What must not be accepted, by the rule of a field.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+/// What a field may hold.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Rule {
+    /// An object with fields of its own.
+    Object,
+    /// Text whose content is not a matter of form.
+    Text,
+    /// A line that people read, with at most so many characters.
+    Name(usize),
+    /// As `Name`; empty means: choose one for me.
+    OptionalName(usize),
+    Password,
+    /// One of a few words.
+    OneOf,
+    /// A whole number in bounds.
+    Whole(i64, i64),
+    /// At least one amount.
+    Amounts,
+    /// Amounts, if any.
+    SomeAmounts,
+    /// What to run: `registry/name:tag`.
+    Image,
+    Labels,
+    Env,
+    Words,
+    Ports,
+    /// An id, as text or as a number.
+    KargoId,
+}
+
+/// Values that break the rule.
+pub(crate) fn bad(rule: Rule) -> Vec<Value> {
+    match rule {
+        Rule::Object => vec![json!(5), json!("x"), json!([1])],
+        Rule::Text => vec![json!(5), json!(true), json!([]), json!({})],
+        Rule::Name(max) => [optional_name(max), vec![json!(""), json!(" \t ")]].concat(),
+        Rule::OptionalName(max) => optional_name(max),
+        Rule::Password => {
+            vec![json!(5), json!([]), json!({}), json!(""), json!("x".repeat(1025))]
+        }
+        Rule::OneOf => vec![json!(5), json!([]), json!({}), json!(""), json!("boss"), json!("\0")],
+        Rule::Whole(low, high) => whole(low, high),
+        Rule::Amounts => [amounts(), vec![json!({})]].concat(),
+        Rule::SomeAmounts => amounts(),
+        Rule::Image => {
+            let long = "x".repeat(513);
+            vec![json!(5), json!([]), json!(""), json!("a b"), json!("a\0b"), json!(long)]
+        }
+        Rule::Labels => labels(),
+        Rule::Env => env(),
+        Rule::Words => {
+            let many = vec!["x"; 257];
+            vec![json!("x"), json!([5]), json!({}), json!(["a\0b"]), json!(many)]
+        }
+        Rule::Ports => {
+            let many: Vec<u16> = (1..=65).collect();
+            vec![json!(80), json!([0]), json!([65_536]), json!([-1]), json!(["x"]), json!(many)]
+        }
+        Rule::KargoId => vec![json!([]), json!({}), json!(true), json!(-1), json!(1.5)],
+    }
+}
+
+fn optional_name(max: usize) -> Vec<Value> {
+    let mut bad = vec![json!(5), json!(true), json!([]), json!({}), json!("x".repeat(max + 1))];
+    // NUL, escape, a new line, text that turns round, a mark that can't be seen.
+    bad.extend(["a\0b", "a\u{1b}[31mb", "a\nb", "a\u{202e}b", "a\u{feff}b"].map(|text| json!(text)));
+    bad
+}
+
+fn whole(low: i64, high: i64) -> Vec<Value> {
+    let numbers = [low - 1, high + 1, i64::MIN, i64::MAX].map(|n| json!(n));
+    let others = [json!("x"), json!(1.5), json!(1e30), json!(true), json!([]), json!({})];
+    numbers.into_iter().chain(others).collect()
+}
+
+fn amounts() -> Vec<Value> {
+    let bad_amounts = [
+        json!(-1),
+        json!("-0.5"),
+        json!("NaN"),
+        json!("inf"),
+        json!("1e3"),
+        json!("1,5"),
+        json!(""),
+        json!("many"),
+        json!(0.0001),
+        json!("0.5m"),
+        json!(1e300),
+        json!(u64::MAX),
+        json!("99999999999999999999999999999999"),
+        json!("9Pi"),
+        json!(true),
+        json!(null),
+        json!([1]),
+        json!({}),
+    ];
+    let long = "x".repeat(64);
+    let bad_kinds = ["", "CPU", "c pu", "cpu\0", "9cpu", "cpü", &long].map(|kind| json!({kind: 1}));
+    let many: BTreeMap<String, i64> = (0..33).map(|i| (format!("kind{i}"), 1)).collect();
+    let bad_shapes = [json!(5), json!("cpu"), json!([["cpu", 1]]), json!(many)];
+    let bad_amounts = bad_amounts.map(|amount| json!({"cpu": amount}));
+    bad_amounts.into_iter().chain(bad_kinds).chain(bad_shapes).collect()
+}
+
+fn labels() -> Vec<Value> {
+    let many: BTreeMap<String, &str> = (0..65).map(|i| (format!("l{i}"), "x")).collect();
+    vec![
+        json!(5),
+        json!(["x"]),
+        json!({"a": 5}),
+        json!({"a": "x".repeat(256)}),
+        json!({"a": "b\0"}),
+        json!({"a\0": "b"}),
+        json!({"a b": "b"}),
+        json!({"": "b"}),
+        json!({"x".repeat(64): "b"}),
+        json!(many),
+    ]
+}
+
+fn env() -> Vec<Value> {
+    let many: BTreeMap<String, &str> = (0..257).map(|i| (format!("V{i}"), "x")).collect();
+    vec![
+        json!(5),
+        json!(["A=B"]),
+        json!({"A": 5}),
+        json!({"A": "b\0"}),
+        json!({"A\0": "b"}),
+        json!({"A\n": "b"}),
+        json!({"A=B": "b"}),
+        json!({"": "b"}),
+        json!({"A": "x".repeat(33 * 1024)}),
+        json!(many),
+    ]
+}
+
+/// Query values that break the rule of this parameter.
+pub(crate) fn bad_query(path: &str, name: &str) -> &'static [&'static str] {
+    match name {
+        "limit" | "offset" => &["0", "-1", "1001", "x", "1.5", "99999999999999999999"],
+        "page" => &["-1", "x", "1.5", "99999999999999999999"],
+        "after" => &["x", "-1", "9m4e2mr0ui3e8a215n4z"],
+        "status" | "kind" => &["x", "READY"],
+        "since" => &["yesterday", "2026-01-01", "1e3"],
+        "type" if path.contains("/self/") => &["x", "DETAILED"],
+        "cluster_id" if path.starts_with("/api/") => &["x", "1"],
+        // These name things: what does not exist is simply not found.
+        "name" | "subject" | "type" | "cluster_id" | "id" | "code" | "clusterId" => &[],
+        other => panic!("{path} has a new query parameter {other}: say here what it must refuse"),
+    }
+}

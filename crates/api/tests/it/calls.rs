@@ -1,0 +1,291 @@
+//! Every call that there is, with a body that would be accepted and the rule of each field.
+//!
+//! A new route without an entry here fails a test: the list is compared with the documents.
+
+use serde_json::{Value, json};
+
+use crate::bad_values::Rule;
+use crate::world::Things;
+
+/// One call.
+pub(crate) struct Call {
+    pub(crate) method: String,
+    /// As the documents write it.
+    pub(crate) template: String,
+    /// With the ids of somebody's things.
+    pub(crate) path: String,
+    /// A good body; none if the call takes none.
+    pub(crate) body: Option<Value>,
+    /// The fields of the body, by their path.
+    pub(crate) fields: Vec<(&'static str, Rule)>,
+    /// As the document describes it.
+    pub(crate) operation: Value,
+}
+
+impl Call {
+    pub(crate) fn is_open(&self) -> bool {
+        self.operation["security"] == json!([{}])
+    }
+
+    pub(crate) fn is_platform(&self) -> bool {
+        self.template.starts_with("/api/v1/")
+    }
+
+    pub(crate) fn name(&self) -> String {
+        format!("{} {}", self.method, self.template)
+    }
+}
+
+type Entry = (&'static str, Value, Vec<(&'static str, Rule)>);
+
+/// All calls, on these things. Fails if a documented call is missing here, or the other way round.
+pub(crate) fn all(on: &Things) -> Vec<Call> {
+    let mut table: Vec<Entry> = kargo(on);
+    table.extend(platform(on));
+    let documented = documented();
+    let known: Vec<&str> = table.iter().map(|(name, ..)| *name).collect();
+    for (name, _) in &documented {
+        assert!(known.contains(&name.as_str()), "{name} is a new route: add it to tests/it/calls.rs");
+    }
+    let calls = table.into_iter().map(|(name, body, fields)| {
+        let found = documented.iter().find(|(documented, _)| documented == name);
+        let (_, operation) = found.unwrap_or_else(|| panic!("{name} is in no document"));
+        let (method, template) = name.split_once(' ').unwrap();
+        let path = fill(template, on);
+        let body = (!body.is_null()).then_some(body);
+        assert_eq!(body.is_some(), !operation["requestBody"].is_null(), "{name}");
+        let (method, template) = (method.to_owned(), template.to_owned());
+        Call { method, template, path, body, fields, operation: operation.clone() }
+    });
+    calls.collect()
+}
+
+/// Every operation of the documents.
+pub(crate) fn documented() -> Vec<(String, Value)> {
+    let mut operations = Vec::new();
+    for (_, document) in api::documents() {
+        let document = serde_json::to_value(document).unwrap();
+        for (path, item) in document["paths"].as_object().unwrap() {
+            for (method, operation) in item.as_object().unwrap() {
+                operations.push((format!("{} {path}", method.to_uppercase()), operation.clone()));
+            }
+        }
+    }
+    operations
+}
+
+/// A template with the ids of these things.
+pub(crate) fn fill(template: &str, on: &Things) -> String {
+    let (parent, _) = template.split_once("/{id}").unwrap_or((template, ""));
+    let id = match parent.rsplit('/').next().unwrap() {
+        "organizations" => &on.organization,
+        "users" => &on.user,
+        "invites" => &on.invite,
+        "cluster" | "clusters" => &on.cluster,
+        "deployment" | "deployments" => &on.deployment,
+        _ => return template.to_owned(),
+    };
+    template.replace("{id}", id)
+}
+
+fn kargo(on: &Things) -> Vec<Entry> {
+    use Rule::*;
+    let user = json!({"username": "new", "password": "secret", "display_name": "New"});
+    let amounts = || json!({"resource": {"cpu": 1}});
+    let amount_fields = || vec![("resource", Amounts)];
+    vec![
+        (
+            "PUT /user/create/",
+            json!({"user": user, "organization": {"name": "new"}}),
+            vec![
+                ("user", Object),
+                ("user.username", Name(64)),
+                ("user.password", Password),
+                ("user.display_name", OptionalName(200)),
+                ("organization", Object),
+                ("organization.name", Name(100)),
+            ],
+        ),
+        (
+            "POST /user/login/",
+            json!({"username": "nobody", "password": "x"}),
+            vec![("username", Text), ("password", Text)],
+        ),
+        ("GET /user/", Value::Null, vec![]),
+        ("GET /organization/", Value::Null, vec![]),
+        (
+            "PATCH /organization/invite/",
+            json!({"expires_in": 60, "code": on.code}),
+            vec![("expires_in", Whole(1, 31_536_000)), ("code", Text)],
+        ),
+        ("GET /organization/invite/", Value::Null, vec![]),
+        (
+            "POST /organization/invite/",
+            json!({"username": "new", "password": "x", "display_name": "New", "code": on.code}),
+            vec![
+                ("username", Name(64)),
+                ("password", Password),
+                ("display_name", OptionalName(200)),
+                ("code", Text),
+            ],
+        ),
+        ("GET /cluster/", Value::Null, vec![]),
+        (
+            "PUT /cluster/",
+            json!({"cluster_name": "new", "resource": {"cpu": 1}}),
+            vec![("cluster_name", Name(100)), ("resource", Amounts)],
+        ),
+        ("GET /cluster/{id}/", Value::Null, vec![]),
+        ("DELETE /cluster/{id}/", Value::Null, vec![]),
+        ("PATCH /cluster/{id}/resource/", amounts(), amount_fields()),
+        ("POST /cluster/{id}/resource/", amounts(), amount_fields()),
+        ("DELETE /cluster/{id}/resource/", amounts(), amount_fields()),
+        ("GET /deployment/", Value::Null, vec![]),
+        (
+            "PUT /deployment/",
+            json!({"cluster_id": on.cluster, "resource": {"cpu": 1}, "image": "web:1"}),
+            deployment_fields("resource")
+                .into_iter()
+                .filter(|(field, _)| *field != "labels")
+                .chain([("cluster_id", KargoId), ("docker_path", Image)])
+                .collect(),
+        ),
+        ("DELETE /deployment/", Value::Null, vec![]),
+        ("DELETE /deployment/{id}/", Value::Null, vec![]),
+    ]
+}
+
+fn deployment_fields(resources: &'static str) -> Vec<(&'static str, Rule)> {
+    use Rule::*;
+    vec![
+        (resources, SomeAmounts),
+        ("image", Image),
+        ("name", OptionalName(100)),
+        ("priority", Whole(-1_000_000, 1_000_000)),
+        ("replicas", Whole(1, 1000)),
+        ("env", Env),
+        ("command", Words),
+        ("ports", Ports),
+        ("labels", Labels),
+    ]
+}
+
+fn platform(on: &Things) -> Vec<Entry> {
+    let mut table = accounts(on);
+    table.extend(clusters_and_deployments(on));
+    let none = [
+        "POST /api/v1/logout",
+        "GET /api/v1/organizations",
+        "GET /api/v1/organizations/{id}",
+        "GET /api/v1/users",
+        "GET /api/v1/users/{id}",
+        "DELETE /api/v1/users/{id}",
+        "GET /api/v1/invites",
+        "GET /api/v1/invites/{id}",
+        "DELETE /api/v1/invites/{id}",
+        "GET /api/v1/clusters",
+        "GET /api/v1/clusters/{id}",
+        "DELETE /api/v1/clusters/{id}",
+        "GET /api/v1/deployments",
+        "GET /api/v1/deployments/{id}",
+        "DELETE /api/v1/deployments/{id}",
+        "GET /api/v1/deployments/{id}/history",
+        "GET /api/v1/events",
+        "GET /api/v1/self/info",
+        "GET /api/v1/self/liveliness",
+        "GET /api/v1/self/readiness",
+        "GET /api/v1/self/started",
+        "GET /api/v1/self/ping",
+    ];
+    table.extend(none.map(|name| (name, Value::Null, vec![])));
+    table
+}
+
+fn accounts(on: &Things) -> Vec<Entry> {
+    use Rule::*;
+    let life = || vec![("expires_in", Whole(1, 31_536_000))];
+    vec![
+        (
+            "POST /api/v1/login",
+            json!({"username": "nobody", "password": "x"}),
+            vec![("username", Text), ("password", Text)],
+        ),
+        (
+            "POST /api/v1/organizations",
+            json!({"name": "new", "owner": {"username": "new", "password": "x", "display_name": "N"}}),
+            vec![
+                ("name", Name(100)),
+                ("owner", Object),
+                ("owner.username", Name(64)),
+                ("owner.password", Password),
+                ("owner.display_name", OptionalName(200)),
+            ],
+        ),
+        ("PATCH /api/v1/organizations/{id}", json!({"name": "new"}), vec![("name", Name(100))]),
+        (
+            "PATCH /api/v1/users/{id}",
+            json!({"display_name": "New"}),
+            vec![
+                ("display_name", Name(200)),
+                ("role", OneOf),
+                ("password", Password),
+                ("current_password", Text),
+            ],
+        ),
+        ("POST /api/v1/invites", json!({"expires_in": 60}), life()),
+        ("POST /api/v1/invites/{id}/reopen", json!({"expires_in": 60}), life()),
+        ("POST /api/v1/invites/check", json!({"code": "x"}), vec![("code", Text)]),
+        (
+            "POST /api/v1/invites/redeem",
+            json!({"code": on.code, "username": "new", "password": "x", "display_name": "New"}),
+            vec![
+                ("code", Text),
+                ("username", Name(64)),
+                ("password", Password),
+                ("display_name", OptionalName(200)),
+            ],
+        ),
+    ]
+}
+
+fn clusters_and_deployments(on: &Things) -> Vec<Entry> {
+    use Rule::*;
+    let amounts = || json!({"resources": {"cpu": 1}});
+    let amount_fields = || vec![("resources", Amounts)];
+    vec![
+        (
+            "POST /api/v1/clusters",
+            json!({"name": "new", "capacity": {"cpu": 1}}),
+            vec![
+                ("name", Name(100)),
+                ("provider", OneOf),
+                ("capacity", Amounts),
+                ("labels", Labels),
+                ("cloud_provider", Name(63)),
+                ("region", Name(63)),
+            ],
+        ),
+        (
+            "PATCH /api/v1/clusters/{id}",
+            json!({"name": "new"}),
+            vec![("name", Name(100)), ("labels", Labels), ("capacity", Amounts)],
+        ),
+        ("POST /api/v1/clusters/{id}/capacity/check", amounts(), amount_fields()),
+        ("POST /api/v1/clusters/{id}/capacity/take", amounts(), amount_fields()),
+        ("POST /api/v1/clusters/{id}/capacity/give-back", amounts(), amount_fields()),
+        (
+            "POST /api/v1/deployments",
+            json!({"cluster_id": on.cluster, "resources": {"cpu": 1}, "image": "web:1"}),
+            deployment_fields("resources").into_iter().chain([("cluster_id", Text)]).collect(),
+        ),
+        (
+            "PATCH /api/v1/deployments/{id}",
+            json!({"priority": 1}),
+            vec![
+                ("name", Name(100)),
+                ("priority", Whole(-1_000_000, 1_000_000)),
+                ("labels", Labels),
+            ],
+        ),
+    ]
+}

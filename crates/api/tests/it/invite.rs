@@ -1,0 +1,141 @@
+//! Invites: single use, an end, opened again, revoked.
+
+use std::time::Duration;
+
+use model::Time;
+use serde_json::{Value, json};
+use testing::{Answer, Client, TestPaddock, on_both_engines};
+
+const WEEK: Duration = Duration::from_hours(7 * 24);
+
+on_both_engines! {
+    async fn a_code_works_for_seven_days_or_as_long_as_was_asked(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let ann = paddock.owner("ann").await;
+        for (body, life) in [
+            (json!({}), WEEK),
+            (json!({"expires_in": null}), WEEK),
+            (json!({"expires_in": 61}), Duration::from_secs(61)),
+            (json!({"expires_in": 31_536_000}), Duration::from_hours(365 * 24)),
+        ] {
+            let invite = ann.post("/api/v1/invites", body.clone()).await.expect(201);
+            assert_eq!(time(&invite["expires_at"]).since(time(&invite["created_at"])), life);
+            let before = paddock.db().now();
+            let kargo = ann.patch("/organization/invite/", body).await.expect(201);
+            let lives = time(&kargo["expires_at"]).since(before);
+            assert!(lives >= life && lives < life + Duration::from_secs(5), "{lives:?}");
+        }
+    }
+
+    async fn an_expired_code_is_gone_and_nobody_used_it(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let ann = paddock.owner("ann").await;
+        let code = ann.patch("/organization/invite/", json!({"expires_in": 60})).await.text("code");
+        assert_eq!(status(&paddock.client, &code).await, (true, false, Value::Null));
+        paddock.clock.advance(Duration::from_secs(61));
+        assert_eq!(status(&paddock.client, &code).await, (false, true, Value::Null));
+        for path in ["/organization/invite/", "/api/v1/invites/redeem"] {
+            let refused = join(&paddock.client, path, &code, "mia").await;
+            assert_eq!(refused.status, 410, "{:#}", refused.json);
+        }
+        let ann = paddock.sign_in("ann", "secret").await;
+        ann.patch("/organization/invite/", json!({"code": code})).await.expect(201);
+        assert_eq!(join(&paddock.client, "/organization/invite/", &code, "mia").await.status, 201);
+        assert_eq!(status(&paddock.client, &code).await, (false, true, json!("mia")));
+    }
+
+    async fn an_owner_opens_a_code_again_any_number_of_times(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let ann = paddock.owner("ann").await;
+        let invite = ann.post("/api/v1/invites", json!({})).await;
+        let (id, code) = (invite.text("id"), invite.text("code"));
+        let path = format!("/api/v1/invites/{id}");
+        for name in ["one", "two", "three"] {
+            assert_eq!(join(&paddock.client, "/api/v1/invites/redeem", &code, name).await.status, 201);
+            assert_eq!(join(&paddock.client, "/api/v1/invites/redeem", &code, "late").await.status, 409);
+            assert_eq!(ann.get(&path).await.expect(200)["used_by"], name);
+            let open = ann.post(&format!("{path}/reopen"), json!({"expires_in": 60})).await.expect(200);
+            assert_eq!((&open["active"], &open["used_by"]), (&json!(true), &Value::Null));
+        }
+        let shown = ann.get(&path).await.expect(200);
+        let uses = shown["uses"].as_array().unwrap();
+        let names: Vec<_> = uses.iter().map(|u| u["username"].as_str().unwrap()).collect();
+        assert_eq!((names, &shown["times_used"]), (vec!["one", "two", "three"], &json!(3)));
+        // Opening what is open only gives it more time.
+        ann.post(&format!("{path}/reopen"), json!({})).await.expect(200);
+        assert_eq!(join(&paddock.client, "/organization/invite/", &code, "four").await.status, 201);
+    }
+
+    async fn a_member_invites_but_neither_opens_again_nor_revokes(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let ann = paddock.owner("ann").await;
+        let mia = paddock.member(&ann, "mia").await;
+        let invite = mia.post("/api/v1/invites", json!({})).await;
+        let (code, path) = (invite.text("code"), format!("/api/v1/invites/{}", invite.text("id")));
+        mia.post(&format!("{path}/reopen"), json!({})).await.expect(403);
+        mia.delete(&path).await.expect(403);
+        mia.patch("/organization/invite/", json!({"code": code})).await.expect(403);
+        assert_eq!(join(&paddock.client, "/organization/invite/", &code, "new").await.status, 201);
+    }
+
+    async fn a_revoked_code_no_longer_works(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let ann = paddock.owner("ann").await;
+        let invite = ann.post("/api/v1/invites", json!({})).await;
+        let (code, path) = (invite.text("code"), format!("/api/v1/invites/{}", invite.text("id")));
+        ann.delete(&path).await.expect(204);
+        assert_eq!(join(&paddock.client, "/organization/invite/", &code, "mia").await.status, 410);
+        assert_eq!(status(&paddock.client, &code).await, (false, true, Value::Null));
+        ann.post(&format!("{path}/reopen"), json!({})).await.expect(200);
+        assert_eq!(join(&paddock.client, "/organization/invite/", &code, "mia").await.status, 201);
+    }
+
+    async fn a_code_is_taken_from_body_query_or_bearer(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let ann = paddock.owner("ann").await;
+        let anybody = &paddock.client;
+        let path = "/organization/invite/";
+        for (name, from) in [("one", "body"), ("two", "query"), ("three", "bearer")] {
+            let code = ann.patch(path, json!({})).await.text("code");
+            let user = json!({"username": name, "password": "x"});
+            let answer = match from {
+                "body" => join(anybody, path, &format!(" {code} "), name).await,
+                "query" => anybody.post(&format!("{path}?code={code}"), user).await,
+                _ => anybody.with_token(&code).post(path, user).await,
+            };
+            let joined = answer.expect(201);
+            assert_eq!((&joined["username"], &joined["role"]), (&json!(name), &json!("member")));
+            assert_eq!(joined["organization_id"], ann.get("/organization/").await.text("id"));
+        }
+        let none = anybody.post(path, json!({"username": "x", "password": "x"})).await;
+        crate::world::names_field(&none, "code", "no code");
+        assert_eq!(join(anybody, path, "no such code", "x").await.status, 404);
+    }
+
+    async fn a_redemption_that_fails_leaves_the_code_open(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let ann = paddock.owner("ann").await;
+        let code = ann.patch("/organization/invite/", json!({})).await.text("code");
+        assert_eq!(join(&paddock.client, "/organization/invite/", &code, "ANN").await.status, 409);
+        assert_eq!(join(&paddock.client, "/organization/invite/", &code, "a b").await.status, 400);
+        assert_eq!(status(&paddock.client, &code).await, (true, false, Value::Null));
+        assert_eq!(join(&paddock.client, "/organization/invite/", &code, "mia").await.status, 201);
+    }
+}
+
+async fn join(client: &Client, path: &str, code: &str, name: &str) -> Answer {
+    client.post(path, json!({"code": code, "username": name, "password": "x"})).await
+}
+
+/// Active, expired, used by whom; both families say the same.
+async fn status(anybody: &Client, code: &str) -> (bool, bool, Value) {
+    let kargo = anybody.get(&format!("/organization/invite/?code={code}")).await.expect(200);
+    let platform = anybody.post("/api/v1/invites/check", json!({"code": code})).await.expect(200);
+    assert_eq!(kargo, platform);
+    let is = |field: &str| kargo[field].as_bool().unwrap();
+    (is("active"), is("expired"), kargo["used_by"].clone())
+}
+
+fn time(text: &Value) -> Time {
+    text.as_str().unwrap().parse().unwrap()
+}

@@ -1,0 +1,111 @@
+//! Lists in parts, stable while rows are added.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use testing::{Client, TestPaddock, TestSettings, on_both_engines};
+
+on_both_engines! {
+    async fn pages_by_number_stay_as_they_are_while_rows_are_added(engine: Engine) {
+        let paddock = still(engine).await;
+        let ann = paddock.owner("ann").await;
+        let made = make(&ann, 7).await;
+        let mut seen = Vec::new();
+        for page in 0..4 {
+            let shown = ann.get(&format!("/cluster/?page={page}&offset=2")).await.expect(200);
+            assert_eq!((&shown["page"], &shown["offset"]), (&json!(page), &json!(2)));
+            assert_eq!(shown["total"], 7 + page);
+            seen.extend(ids(&shown));
+            make(&ann, 1).await;
+        }
+        assert_eq!(seen[..7], made[..]);
+        let beyond = ann.get("/cluster/?page=1000000&offset=1000").await.expect(200);
+        assert_eq!((&beyond["items"], &beyond["total"]), (&json!([]), &json!(11)));
+        // What is left out has a default, as is what is empty.
+        assert_eq!(ann.get("/cluster/?page=&offset=").await.expect(200)["offset"], 20);
+    }
+
+    async fn parts_by_key_show_each_row_once_while_rows_come_and_go(engine: Engine) {
+        let paddock = still(engine).await;
+        let ann = paddock.owner("ann").await;
+        let made = make(&ann, 9).await;
+        let (mut seen, mut after) = (Vec::new(), String::new());
+        loop {
+            let part = ann.get(&format!("/api/v1/clusters?limit=2{after}")).await.expect(200);
+            seen.extend(ids(&part));
+            // Something before and something after the reader's place changes.
+            ann.delete(&format!("/api/v1/clusters/{}", seen[0])).await.expect(202);
+            if seen.len() < 9 {
+                make(&ann, 1).await;
+            }
+            let Some(next) = part["next"].as_str() else { break };
+            after = format!("&after={next}");
+        }
+        assert_eq!(seen[..9], made[..]);
+        assert_eq!(seen.iter().collect::<BTreeSet<_>>().len(), seen.len());
+    }
+
+    async fn every_list_goes_on_with_after(engine: Engine) {
+        let paddock = still(engine).await;
+        let ann = paddock.owner("ann").await;
+        let admin = paddock.admin().await;
+        make(&ann, 3).await;
+        for name in ["one", "two"] {
+            paddock.owner(name).await;
+            paddock.member(&ann, &format!("member-{name}")).await;
+            ann.post("/api/v1/deployments", json!({"resources": {"cpu": 1}})).await.expect(201);
+        }
+        for (client, list) in [
+            (&admin, "organizations"),
+            (&ann, "users"),
+            (&ann, "invites"),
+            (&ann, "clusters"),
+            (&ann, "deployments"),
+        ] {
+            let whole = ids(&client.get(&format!("/api/v1/{list}")).await.expect(200));
+            assert!(whole.len() >= 2, "{list}");
+            let (mut parts, mut after) = (Vec::new(), String::new());
+            loop {
+                let part = client.get(&format!("/api/v1/{list}?limit=1{after}")).await.expect(200);
+                parts.extend(ids(&part));
+                let Some(next) = part["next"].as_str() else { break };
+                after = format!("&after={next}");
+            }
+            assert_eq!(parts, whole, "{list}");
+        }
+    }
+
+    async fn the_last_part_says_that_it_is_the_last(engine: Engine) {
+        let paddock = still(engine).await;
+        let ann = paddock.owner("ann").await;
+        make(&ann, 4).await;
+        for (limit, has_more) in [(1, true), (3, true), (4, false), (5, false), (1000, false)] {
+            let part = ann.get(&format!("/api/v1/clusters?limit={limit}")).await.expect(200);
+            assert_eq!(part["next"].is_string(), has_more, "{limit}");
+        }
+        let all = ann.get("/api/v1/events").await.expect(200)["items"].as_array().unwrap().len();
+        for (limit, has_more) in [(all - 1, true), (all, false), (all + 1, false)] {
+            let part = ann.get(&format!("/api/v1/events?limit={limit}")).await.expect(200);
+            assert_eq!(part["next"].is_number(), has_more, "{limit}");
+        }
+    }
+}
+
+/// Nothing moves by itself.
+async fn still(engine: testing::Engine) -> TestPaddock {
+    TestPaddock::start_with(engine, TestSettings { is_still: true, ..TestSettings::default() }).await
+}
+
+async fn make(client: &Client, n: usize) -> Vec<String> {
+    let mut ids = Vec::new();
+    for i in 0..n {
+        let body = json!({"name": format!("cluster {i}"), "capacity": {"cpu": 1}});
+        ids.push(client.post("/api/v1/clusters", body).await.text("id"));
+    }
+    ids
+}
+
+fn ids(page: &Value) -> Vec<String> {
+    let id = |item: &Value| item["id"].as_str().unwrap().to_owned();
+    page["items"].as_array().unwrap().iter().map(id).collect()
+}

@@ -1,0 +1,185 @@
+//! Who goes first, who waits and why, who yields.
+
+use serde_json::{Value, json};
+use testing::{Client, TestPaddock, on_both_engines};
+
+use crate::accounting::adds_up;
+use crate::world::deployment_path;
+
+on_both_engines! {
+    async fn higher_priorities_go_first_and_equal_ones_by_age(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let (ann, cluster) = one_cpu(&paddock).await;
+        let first = deploy(&ann, &cluster, 100, None).await;
+        paddock.until(&ann, &deployment_path(&first), "status", "running").await;
+        let mut line = Vec::new();
+        for priority in [0, 5, -3, 5] {
+            line.push(deploy(&ann, &cluster, priority, None).await);
+        }
+        let mut running = first;
+        for next in [1, 3, 0, 2] {
+            ann.delete(&deployment_path(&running)).await.expect(202);
+            paddock.until(&ann, &deployment_path(&line[next]), "status", "running").await;
+            running.clone_from(&line[next]);
+        }
+        adds_up(&paddock).await;
+    }
+
+    async fn who_waits_is_told_what_is_short(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let ann = paddock.owner("ann").await;
+        let cluster = paddock.cluster(&ann, json!({"cpu": 2, "gpu": 1})).await;
+        deploy_body(&ann, json!({"cluster_id": cluster, "resources": {"cpu": 1, "gpu": 1}})).await;
+        for (request, reason) in [
+            (json!({"cpu": 2}), "Waits for cpu on main: it needs 2 cpu."),
+            (json!({"cpu": 1.5, "gpu": 1}), "Waits for cpu, gpu on main: it needs 1.5 cpu, 1 gpu."),
+            (json!({"gpu": 3}),
+             "Can never run on main: it needs 3 gpu, which is 2 gpu more than the cluster has."),
+            (json!({"tpu": 1}),
+             "Can never run on main: it needs 1 tpu, which is 1 tpu more than the cluster has."),
+        ] {
+            let id = deploy_body(&ann, json!({"cluster_id": cluster, "resources": request})).await;
+            let waits = paddock.until(&ann, &deployment_path(&id), "status_reason", reason).await;
+            assert_eq!(waits["status"], "queued");
+        }
+        // What fits goes past those that don't.
+        let id = deploy_body(&ann, json!({"cluster_id": cluster, "resources": {"cpu": 1}})).await;
+        paddock.until(&ann, &deployment_path(&id), "status", "running").await;
+        adds_up(&paddock).await;
+    }
+
+    async fn a_lower_priority_yields_and_comes_back(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let (ann, cluster) = one_cpu(&paddock).await;
+        for image in [None, Some("web:1")] {
+            let low = deploy(&ann, &cluster, 1, image).await;
+            paddock.until(&ann, &deployment_path(&low), "status", "running").await;
+            let high = deploy(&ann, &cluster, 2, image).await;
+            paddock.until(&ann, &deployment_path(&high), "status", "running").await;
+            let yielded = paddock.until(&ann, &deployment_path(&low), "status", "preempted").await;
+            let reason = yielded["status_reason"].as_str().unwrap();
+            assert!(reason.contains(&high) || reason.starts_with("Waits for"), "{reason}");
+            let history = ann.get(&format!("{}/history", deployment_path(&low))).await.expect(200);
+            let of = |e: &&Value| e["type"] == "deployment.preempted";
+            let event = history["items"].as_array().unwrap().iter().find(of).unwrap();
+            assert!(event["data"]["status_reason"].as_str().unwrap().contains(&high), "{event:#}");
+            adds_up(&paddock).await;
+
+            ann.delete(&deployment_path(&high)).await.expect(202);
+            let back = paddock.until(&ann, &deployment_path(&low), "status", "running").await;
+            assert!(back["started_at"].is_string());
+            adds_up(&paddock).await;
+            ann.delete(&deployment_path(&low)).await.expect(202);
+            paddock.until_gone(&ann, &deployment_path(&low)).await;
+        }
+    }
+
+    async fn equal_priorities_never_yield(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let (ann, cluster) = one_cpu(&paddock).await;
+        let first = deploy(&ann, &cluster, 7, Some("web:1")).await;
+        let runs = paddock.until(&ann, &deployment_path(&first), "status", "running").await;
+        for priority in [7, 6] {
+            let id = deploy(&ann, &cluster, priority, Some("web:1")).await;
+            let reason = "Waits for cpu on main: it needs 1 cpu.";
+            paddock.until(&ann, &deployment_path(&id), "status_reason", reason).await;
+        }
+        assert_eq!(ann.get(&deployment_path(&first)).await.expect(200), runs);
+        adds_up(&paddock).await;
+    }
+
+    async fn nobody_yields_for_one_that_would_not_fit_anyway(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let ann = paddock.owner("ann").await;
+        let cluster = paddock.cluster(&ann, json!({"cpu": 3})).await;
+        let keeper = deploy(&ann, &cluster, 9, None).await;
+        let low = deploy(&ann, &cluster, 0, None).await;
+        for id in [&keeper, &low] {
+            paddock.until(&ann, &deployment_path(id), "status", "running").await;
+        }
+        let body = json!({"cluster_id": cluster, "resources": {"cpu": 3}, "priority": 5});
+        let big = deploy_body(&ann, body).await;
+        let reason = "Waits for cpu on main: it needs 3 cpu.";
+        paddock.until(&ann, &deployment_path(&big), "status_reason", reason).await;
+        assert_eq!(ann.get(&deployment_path(&low)).await.expect(200)["status"], "running");
+        adds_up(&paddock).await;
+    }
+
+    async fn who_does_not_say_where_goes_where_there_is_room(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let (ann, small) = one_cpu(&paddock).await;
+        let big = paddock.cluster(&ann, json!({"cpu": 4})).await;
+        let body = json!({"resources": {"cpu": 2}, "image": "web:1"});
+        for _ in 0..2 {
+            let id = deploy_body(&ann, body.clone()).await;
+            let runs = paddock.until(&ann, &deployment_path(&id), "status", "running").await;
+            assert_eq!(runs["cluster_id"], big);
+        }
+        let waits = deploy_body(&ann, body).await;
+        let reason = "Waits for a cluster with room for 2 cpu.";
+        let shown = paddock.until(&ann, &deployment_path(&waits), "status_reason", reason).await;
+        assert_eq!(shown["cluster_id"], Value::Null);
+        let new = paddock.cluster(&ann, json!({"cpu": 2})).await;
+        let runs = paddock.until(&ann, &deployment_path(&waits), "status", "running").await;
+        assert_eq!(runs["cluster_id"], new);
+        let id = deploy_body(&ann, json!({"resources": {"cpu": 1}})).await;
+        let runs = paddock.until(&ann, &deployment_path(&id), "status", "running").await;
+        assert_eq!(runs["cluster_id"], small);
+        adds_up(&paddock).await;
+    }
+
+    async fn another_priority_is_another_place_in_the_queue(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let (ann, cluster) = one_cpu(&paddock).await;
+        let running = deploy(&ann, &cluster, 10, None).await;
+        paddock.until(&ann, &deployment_path(&running), "status", "running").await;
+        let older = deploy(&ann, &cluster, 0, None).await;
+        let younger = deploy(&ann, &cluster, 0, None).await;
+        ann.patch(&deployment_path(&younger), json!({"priority": 5})).await.expect(200);
+        ann.delete(&deployment_path(&running)).await.expect(202);
+        paddock.until(&ann, &deployment_path(&younger), "status", "running").await;
+        // High enough, it does not even wait.
+        ann.patch(&deployment_path(&older), json!({"priority": 6})).await.expect(200);
+        paddock.until(&ann, &deployment_path(&older), "status", "running").await;
+        paddock.until(&ann, &deployment_path(&younger), "status", "preempted").await;
+        // And one that runs may sink below one that waits.
+        ann.patch(&deployment_path(&older), json!({"priority": 4})).await.expect(200);
+        paddock.until(&ann, &deployment_path(&younger), "status", "running").await;
+        adds_up(&paddock).await;
+    }
+
+    async fn only_as_many_yield_as_are_needed(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let ann = paddock.owner("ann").await;
+        let cluster = paddock.cluster(&ann, json!({"cpu": 4})).await;
+        let mut running = Vec::new();
+        for priority in [3, 1, 2, 1] {
+            let id = deploy(&ann, &cluster, priority, Some("web:1")).await;
+            paddock.until(&ann, &deployment_path(&id), "status", "running").await;
+            running.push(id);
+        }
+        let body = json!({"cluster_id": cluster, "resources": {"cpu": 2}, "priority": 9});
+        let high = deploy_body(&ann, body).await;
+        paddock.until(&ann, &deployment_path(&high), "status", "running").await;
+        for (id, status) in running.iter().zip(["running", "preempted", "running", "preempted"]) {
+            paddock.until(&ann, &deployment_path(id), "status", status).await;
+        }
+        adds_up(&paddock).await;
+    }
+}
+
+async fn one_cpu(paddock: &TestPaddock) -> (Client, String) {
+    let ann = paddock.owner("ann").await;
+    let cluster = paddock.cluster(&ann, json!({"cpu": 1})).await;
+    (ann, cluster)
+}
+
+async fn deploy(client: &Client, cluster: &str, priority: i64, image: Option<&str>) -> String {
+    let resources = json!({"cpu": 1});
+    let body = json!({"cluster_id": cluster, "resources": resources, "priority": priority, "image": image});
+    deploy_body(client, body).await
+}
+
+async fn deploy_body(client: &Client, body: Value) -> String {
+    client.post("/api/v1/deployments", body).await.text("id")
+}

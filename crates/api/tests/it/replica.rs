@@ -1,0 +1,114 @@
+//! Several servers on one PostgreSQL.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use testing::{Client, Engine, TestPaddock, TestSettings};
+
+use crate::accounting::adds_up;
+use crate::concurrency::at_once;
+use crate::sse::Stream;
+use crate::world::deployment_path;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_makes_the_other_shows_at_once() {
+    let (paddock, replica) = TestPaddock::start_two(Engine::Postgres).await;
+    let here = paddock.owner("ann").await;
+    let there = at(&replica.client, &here).await;
+    let cluster = paddock.cluster(&there, json!({"cpu": 2})).await;
+    let body = json!({"cluster_id": cluster, "resources": {"cpu": 1}, "image": "web:1"});
+    let id = here.post("/api/v1/deployments", body).await.text("id");
+    assert_eq!(there.get(&deployment_path(&id)).await.expect(200)["id"], id);
+    paddock.until(&there, &deployment_path(&id), "status", "running").await;
+    there.delete(&deployment_path(&id)).await.expect(202);
+    paddock.until_gone(&here, &deployment_path(&id)).await;
+    adds_up(&paddock).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_at_one_shows_what_happens_at_the_other() {
+    let (paddock, replica) = TestPaddock::start_two(Engine::Postgres).await;
+    let here = paddock.owner("ann").await;
+    let there = at(&replica.client, &here).await;
+    let mut stream = Stream::open(&there, "?type=cluster.created", None).await;
+    for i in 0..10 {
+        let body = json!({"name": format!("cluster {i}"), "capacity": {"cpu": 1}});
+        let id = here.post("/api/v1/clusters", body).await.text("id");
+        let made = Instant::now();
+        assert_eq!(stream.next().await.data["subject"], id);
+        assert!(made.elapsed() < Duration::from_secs(2), "{:?}", made.elapsed());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_that_ends_at_one_ends_at_the_other() {
+    let (paddock, replica) = TestPaddock::start_two(Engine::Postgres).await;
+    paddock.owner("ann").await;
+    for _ in 0..3 {
+        let here = paddock.sign_in("ann", "secret").await;
+        let there = at(&replica.client, &here).await;
+        there.get("/user/").await.expect(200);
+        here.post("/api/v1/logout", json!({})).await.expect(204);
+        until_refused(&there).await;
+    }
+    let ann = paddock.sign_in("ann", "secret").await;
+    let mia = paddock.member(&ann, "mia").await;
+    let there = at(&replica.client, &mia).await;
+    let id = there.get("/user/").await.text("id");
+    ann.delete(&format!("/api/v1/users/{id}")).await.expect(204);
+    until_refused(&there).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_that_start_at_once_on_an_empty_database_both_work() {
+    for _ in 0..3 {
+        let (paddock, replica) = TestPaddock::start_two(Engine::Postgres).await;
+        for client in [&paddock.client, &replica.client] {
+            client.get("/api/v1/self/readiness").await.expect(200);
+        }
+        let admin = paddock.admin().await;
+        let all = admin.get("/api/v1/organizations").await.expect(200);
+        assert_eq!(all["items"].as_array().unwrap().len(), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_that_work_on_one_queue_never_give_capacity_out_twice() {
+    let (paddock, replica) = TestPaddock::start_two(Engine::Postgres).await;
+    let here = paddock.owner("ann").await;
+    let there = at(&replica.client, &here).await;
+    let cluster = paddock.cluster(&here, json!({"cpu": 7})).await;
+    let answers = at_once(120, |i| {
+        let client = [&here, &there][i % 2].clone();
+        let image = ["web:1", "web:2"][i % 2];
+        let body = json!({"cluster_id": cluster, "resources": {"cpu": 1}, "image": image,
+            "priority": i % 5});
+        async move {
+            let made = client.post("/api/v1/deployments", body).await;
+            if i % 3 == 0 {
+                client.delete(&deployment_path(&made.text("id"))).await.expect(202);
+            }
+            made
+        }
+    });
+    let answers = answers.await;
+    assert!(answers.iter().all(|answer| answer.status == 201));
+    adds_up(&paddock).await;
+    let settings = TestSettings { is_still: true, ..TestSettings::default() };
+    let third = paddock.replica(settings).await;
+    let page = at(&third.client, &here).await.get("/deployment/?offset=1000").await.expect(200);
+    assert_eq!(page["total"], 80);
+}
+
+/// The same person at another server.
+async fn at(server: &Client, person: &Client) -> Client {
+    server.with_token(person.token().expect("signed in"))
+}
+
+async fn until_refused(client: &Client) {
+    let started = Instant::now();
+    while client.get("/user/").await.status != 401 {
+        assert!(started.elapsed() < Duration::from_secs(2), "a token outlives its end");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}

@@ -1,0 +1,80 @@
+//! What must be nowhere but in the one answer that shows it.
+
+use serde_json::json;
+use store::{Scope, event};
+use testing::{Client, Engine, TestPaddock, on_both_engines};
+
+use crate::world::deployment_path;
+
+/// What nobody may find.
+const ENV_VALUE: &str = "environment-secret-81f3";
+const PASSWORD: &str = "password-secret-77ab";
+
+on_both_engines! {
+    async fn secrets_are_in_no_event_no_list_and_no_row(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let user = json!({"username": "ann", "password": PASSWORD});
+        let body = json!({"user": user, "organization": {"name": "ann"}});
+        paddock.client.put("/user/create/", body).await.expect(201);
+        let token = paddock.client.post("/api/v1/login", user).await.text("token");
+        let ann = paddock.client.with_token(&token);
+        let codes = make_things(&paddock, &ann).await;
+
+        let secrets = [vec![token, PASSWORD.to_owned()], codes].concat();
+        let mut events = secrets.clone();
+        events.push(ENV_VALUE.to_owned());
+        let log = log(&paddock).await;
+        assert!(log.contains("deployment.running") && log.contains("PASSPHRASE"));
+        holds_none_of("the event log", &log, &events);
+        for list in ["organizations", "users", "invites", "clusters", "deployments"] {
+            let shown = ann.get(&format!("/api/v1/{list}")).await.expect(200).to_string();
+            holds_none_of(list, &shown, &secrets);
+        }
+        for path in ["/user/", "/organization/", "/cluster/", "/deployment/"] {
+            holds_none_of(path, &ann.get(path).await.expect(200).to_string(), &secrets);
+        }
+        if engine == Engine::Sqlite {
+            let url = paddock.database.url();
+            let file = url.strip_prefix("sqlite:").unwrap();
+            for file in [file.to_owned(), format!("{file}-wal")] {
+                let bytes = std::fs::read(&file).unwrap_or_default();
+                holds_none_of(&file, &String::from_utf8_lossy(&bytes), &secrets);
+            }
+        }
+    }
+}
+
+/// Everything that has a secret in its request or its answer; the codes that were shown.
+async fn make_things(paddock: &TestPaddock, ann: &Client) -> Vec<String> {
+    let first = ann.post("/api/v1/invites", json!({})).await;
+    let second = ann.patch("/organization/invite/", json!({})).await.text("code");
+    let code = first.text("code");
+    let body = json!({"code": code, "username": "mia", "password": PASSWORD});
+    paddock.client.post("/api/v1/invites/redeem", body).await.expect(201);
+    let path = format!("/api/v1/invites/{}/reopen", first.text("id"));
+    ann.post(&path, json!({})).await.expect(200);
+    let cluster = paddock.cluster(ann, json!({"cpu": 1})).await;
+    let env = json!({"PASSPHRASE": ENV_VALUE});
+    let body = json!({"cluster_id": cluster, "image": "web:1", "resources": {"cpu": 1}, "env": env});
+    let deployment = ann.post("/api/v1/deployments", body).await.expect(201);
+    // Its owner sees what it wrote; the log does not.
+    assert_eq!(deployment["env"], env);
+    let path = deployment_path(deployment["id"].as_str().unwrap());
+    paddock.until(ann, &path, "status", "running").await;
+    ann.patch(&path, json!({"priority": 1})).await.expect(200);
+    vec![code, second]
+}
+
+async fn log(paddock: &TestPaddock) -> String {
+    paddock.db().settle_events().await.unwrap();
+    let mut read = paddock.db().read().await.unwrap();
+    let all = event::Filter::default();
+    let events = event::list(&mut read, Scope::All, &all, 0, 10_000).await.unwrap();
+    serde_json::to_string(&events).unwrap()
+}
+
+fn holds_none_of(place: &str, text: &str, secrets: &[String]) {
+    for secret in secrets {
+        assert!(!text.contains(secret.as_str()), "{place} holds {secret}");
+    }
+}

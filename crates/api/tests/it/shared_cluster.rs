@@ -1,0 +1,89 @@
+//! The shared cluster `local`: everybody deploys to it, nobody sees the others, the administrator
+//! keeps it.
+
+use model::Resources;
+use serde_json::json;
+use testing::{TestPaddock, on_both_engines};
+
+use crate::accounting::adds_up;
+use crate::world::{cluster_path, deployment_path};
+
+on_both_engines! {
+    async fn everybody_uses_it_and_only_the_administrator_changes_it(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let machine = Resources::from([("cpu", 2), ("ram", 4)]);
+        engine::local_cluster::ensure(paddock.db(), &machine).await.unwrap();
+        let (ann, zoe, admin) =
+            (paddock.owner("ann").await, paddock.owner("zoe").await, paddock.admin().await);
+        let list = ann.get("/api/v1/clusters?name=local").await.expect(200);
+        let local = list["items"][0].clone();
+        assert_eq!((&local["shared"], &local["organization_id"]), (&json!(true), &json!(null)));
+        let id = local["id"].as_str().unwrap();
+        let path = cluster_path(id);
+        paddock.until(&ann, &path, "status", "ready").await;
+        // Kargo lists the organization's own; the shared one can be named all the same.
+        assert_eq!(ann.get("/cluster/").await.expect(200)["total"], 0);
+        zoe.get(&format!("/cluster/{id}/")).await.expect(200);
+
+        let mut mine = Vec::new();
+        for client in [&ann, &zoe] {
+            let body = json!({"cluster_id": id, "resource": {"cpu": 1}, "image": "web:1"});
+            let deployment = client.put("/deployment/", body).await.text("id");
+            paddock.until(client, &deployment_path(&deployment), "status", "running").await;
+            mine.push(deployment);
+        }
+        ann.get(&deployment_path(&mine[1])).await.expect(404);
+        let page = ann.get(&format!("/api/v1/deployments?cluster_id={id}")).await.expect(200);
+        assert_eq!(page["items"].as_array().unwrap().len(), 1);
+        let gone = ann.delete(&format!("/deployment/?clusterId={id}")).await.expect(202);
+        assert_eq!(gone["ids"], json!([mine[0]]));
+        paddock.until_gone(&ann, &deployment_path(&mine[0])).await;
+        zoe.get(&deployment_path(&mine[1])).await.expect(200);
+
+        for refused in [
+            ann.patch(&path, json!({"name": "mine"})).await,
+            ann.patch(&path, json!({"capacity": {"cpu": 100}})).await,
+            ann.delete(&path).await,
+            ann.delete(&format!("/cluster/{id}/")).await,
+            ann.post(&format!("{path}/capacity/take"), json!({"resources": {"cpu": 1}})).await,
+            ann.post(&format!("/cluster/{id}/resource/"), json!({"resource": {"cpu": 1}})).await,
+        ] {
+            assert_eq!(refused.status, 403, "{}: {:#}", refused.call, refused.json);
+        }
+        admin.patch(&path, json!({"capacity": {"cpu": 3}})).await.expect(200);
+        let body = json!({"resources": {"cpu": 1}});
+        admin.post(&format!("{path}/capacity/take"), body).await.expect(200);
+        adds_up(&paddock).await;
+    }
+
+    async fn its_events_are_the_administrators(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let machine = Resources::from([("cpu", 2)]);
+        engine::local_cluster::ensure(paddock.db(), &machine).await.unwrap();
+        let (ann, admin) = (paddock.owner("ann").await, paddock.admin().await);
+        let of_clusters = "/api/v1/events?kind=cluster";
+        assert_eq!(ann.get(of_clusters).await.expect(200)["items"], json!([]));
+        let seen = admin.get(of_clusters).await.expect(200);
+        assert_eq!(seen["items"][0]["actor"], "server");
+    }
+
+    async fn who_does_not_say_where_may_land_on_it(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let machine = Resources::from([("cpu", 1)]);
+        engine::local_cluster::ensure(paddock.db(), &machine).await.unwrap();
+        let (ann, zoe) = (paddock.owner("ann").await, paddock.owner("zoe").await);
+        let body = json!({"resources": {"cpu": 1}});
+        let first = ann.post("/api/v1/deployments", body.clone()).await.text("id");
+        paddock.until(&ann, &deployment_path(&first), "status", "running").await;
+        // Full now; an organization's own cluster takes its owner's, not the others'.
+        let second = zoe.post("/api/v1/deployments", body.clone()).await.text("id");
+        paddock.until(&zoe, &deployment_path(&second), "status_reason",
+            "Waits for a cluster with room for 1 cpu.").await;
+        let third = ann.post("/api/v1/deployments", body).await.text("id");
+        let own = paddock.cluster(&ann, json!({"cpu": 8})).await;
+        let placed = paddock.until(&ann, &deployment_path(&third), "status", "running").await;
+        assert_eq!(placed["cluster_id"], own);
+        assert_eq!(zoe.get(&deployment_path(&second)).await.expect(200)["status"], "queued");
+        adds_up(&paddock).await;
+    }
+}

@@ -1,0 +1,92 @@
+//! A reader of an event stream.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use testing::Client;
+
+/// An open stream.
+pub(crate) struct Stream {
+    response: reqwest::Response,
+    text: String,
+    /// The last id that was seen, also without an event.
+    pub(crate) place: Option<i64>,
+}
+
+/// One event of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Got {
+    pub(crate) id: i64,
+    pub(crate) name: String,
+    pub(crate) data: Value,
+}
+
+impl Stream {
+    /// Opens a stream; returns when the server has told its place in the log.
+    pub(crate) async fn open(client: &Client, query: &str, resume: Option<i64>) -> Self {
+        let path = format!("/api/v1/events{query}");
+        let mut request = client.request("GET", &path).header("accept", "text/event-stream");
+        if let Some(id) = resume {
+            request = request.header("last-event-id", id.to_string());
+        }
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        let mut stream = Self { response, text: String::new(), place: None };
+        while stream.place.is_none() {
+            let block = stream.block().await;
+            stream.place = field(&block, "id").map(|id| id.parse().unwrap());
+        }
+        stream
+    }
+
+    /// The next event; fails if none comes for ten seconds.
+    pub(crate) async fn next(&mut self) -> Got {
+        loop {
+            let wait = tokio::time::timeout(Duration::from_secs(10), self.block());
+            let block = wait.await.expect("an event within ten seconds");
+            let Some(data) = field(&block, "data") else { continue };
+            let id = field(&block, "id").unwrap().parse().unwrap();
+            self.place = Some(id);
+            let data: Value = serde_json::from_str(data).unwrap();
+            let name = field(&block, "event").unwrap().to_owned();
+            assert_eq!((&data["seq"], &data["type"]), (&id.into(), &name.as_str().into()));
+            return Got { id, name, data };
+        }
+    }
+
+    /// The next event if it comes within that time.
+    pub(crate) async fn within(&mut self, time: Duration) -> Option<Got> {
+        tokio::time::timeout(time, self.next()).await.ok()
+    }
+
+    /// Does it end within a while, without another event?
+    pub(crate) async fn ends(&mut self) -> bool {
+        let rest = async {
+            while let Ok(Some(chunk)) = self.response.chunk().await {
+                if String::from_utf8_lossy(&chunk).contains("data:") {
+                    return false;
+                }
+            }
+            true
+        };
+        tokio::time::timeout(Duration::from_secs(3), rest).await.unwrap_or(false)
+    }
+
+    /// Everything up to the next empty line.
+    async fn block(&mut self) -> String {
+        loop {
+            if let Some((block, rest)) = self.text.split_once("\n\n") {
+                let (block, rest) = (block.to_owned(), rest.to_owned());
+                self.text = rest;
+                return block;
+            }
+            let chunk = self.response.chunk().await.unwrap().expect("the stream goes on");
+            self.text.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    }
+}
+
+fn field<'a>(block: &'a str, name: &str) -> Option<&'a str> {
+    block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':').map(str::trim_start))
+}

@@ -1,0 +1,109 @@
+//! Two organizations: nothing of one is there for the other.
+
+use serde_json::{Value, json};
+use testing::{Client, on_both_engines};
+
+use crate::calls;
+use crate::world::{Things, World, refused};
+
+on_both_engines! {
+    async fn what_belongs_to_others_is_not_there(engine: Engine) {
+        let world = World::new(engine).await;
+        let before = world.picture().await;
+        // Somebody else's, somebody's that never was, and what is no id at all.
+        let never = "9m4e2mr0ui3e8a215n4g";
+        for id in [None, Some(never), Some("1"), Some("x"), Some("%20"), Some("9M4E2MR0UI3E8A215N4G")] {
+            for call in calls::all(&world.theirs).iter().filter(|c| c.template.contains("{id}")) {
+                let path = id.map_or(call.path.clone(), |id| call.template.replace("{id}", id));
+                let mut request = world.ann.request(&call.method, &path);
+                if let Some(body) = &call.body {
+                    request = request.json(body);
+                }
+                let answer = world.ann.send(request).await;
+                refused(&answer, &path);
+                assert_eq!(answer.status, 404, "{} {path}: {:#}", call.method, answer.json);
+            }
+        }
+        assert_eq!(world.picture().await, before);
+    }
+
+    async fn others_things_can_not_be_named_in_a_body_or_a_query(engine: Engine) {
+        let world = World::new(engine).await;
+        let before = world.picture().await;
+        let Things { cluster, code, deployment, .. } = &world.theirs;
+        let request = json!({"cluster_id": cluster, "resource": {"cpu": 1}});
+        world.ann.put("/deployment/", request).await.expect(404);
+        let request = json!({"cluster_id": cluster, "resources": {"cpu": 1}});
+        world.ann.post("/api/v1/deployments", request).await.expect(404);
+        world.ann.delete(&format!("/deployment/?clusterId={cluster}")).await.expect(404);
+        world.ann.patch("/organization/invite/", json!({"code": code})).await.expect(404);
+        for path in [
+            format!("/deployment/?cluster_id={cluster}"),
+            format!("/deployment/?id={deployment}"),
+            format!("/api/v1/deployments?cluster_id={cluster}"),
+            format!("/api/v1/events?subject={deployment}"),
+        ] {
+            assert_eq!(world.ann.get(&path).await.expect(200)["items"], json!([]), "{path}");
+        }
+        assert_eq!(world.picture().await, before);
+    }
+
+    async fn no_list_shows_anything_of_others(engine: Engine) {
+        let world = World::new(engine).await;
+        let Things { organization, user, invite, cluster, deployment, .. } = &world.theirs;
+        let foreign = [organization, user, invite, cluster, deployment];
+        for call in calls::all(&world.ours).iter().filter(|c| c.method == "GET") {
+            let answer = world.ann.get(&call.path).await;
+            let text = answer.json.to_string();
+            for id in foreign {
+                assert!(!text.contains(id.as_str()), "{} shows {id}: {:#}", call.name(), answer.json);
+            }
+            assert!(!text.contains("zoe"), "{}: {:#}", call.name(), answer.json);
+        }
+    }
+
+    async fn the_administrator_sees_and_changes_all_under_api_v1(engine: Engine) {
+        let world = World::new(engine).await;
+        for things in [&world.ours, &world.theirs] {
+            let Things { organization, user, invite, cluster, deployment, .. } = things;
+            for path in [
+                format!("organizations/{organization}"),
+                format!("users/{user}"),
+                format!("invites/{invite}"),
+                format!("clusters/{cluster}"),
+                format!("deployments/{deployment}"),
+                format!("deployments/{deployment}/history"),
+            ] {
+                world.admin.get(&format!("/api/v1/{path}")).await.expect(200);
+            }
+            for (list, id) in [
+                ("organizations", organization),
+                ("invites", invite),
+                ("clusters", cluster),
+                ("deployments", deployment),
+            ] {
+                assert!(listed(&world.admin, list).await.contains(id), "{list}");
+            }
+            let path = format!("/api/v1/deployments/{deployment}");
+            let changed = world.admin.patch(&path, json!({"labels": {"by": "admin"}})).await;
+            assert_eq!(changed.expect(200)["labels"]["by"], "admin");
+        }
+        let events = world.admin.get("/api/v1/events?limit=1000").await.expect(200)["items"].clone();
+        let of = |id: &str| events.as_array().unwrap().iter().any(|e| e["organization_id"] == id);
+        assert!(of(&world.ours.organization) && of(&world.theirs.organization));
+    }
+
+    async fn under_kargo_the_administrator_is_a_user_like_others(engine: Engine) {
+        let world = World::new(engine).await;
+        assert_eq!(world.admin.get("/cluster/").await.expect(200)["total"], 0);
+        assert_eq!(world.admin.get("/deployment/").await.expect(200)["total"], 0);
+        world.admin.get(&format!("/cluster/{}/", world.ours.cluster)).await.expect(404);
+        world.admin.delete(&format!("/deployment/{}/", world.ours.deployment)).await.expect(404);
+    }
+}
+
+async fn listed(client: &Client, list: &str) -> Vec<String> {
+    let page = client.get(&format!("/api/v1/{list}?limit=1000")).await.expect(200);
+    let id = |item: &Value| item["id"].as_str().unwrap().to_owned();
+    page["items"].as_array().unwrap().iter().map(id).collect()
+}

@@ -1,0 +1,110 @@
+//! Two organizations with one of everything, and a picture of all that there is.
+
+use serde_json::{Value, json};
+use testing::{Answer, Client, Engine, TestPaddock};
+
+/// A server with two organizations.
+pub(crate) struct World {
+    pub(crate) paddock: TestPaddock,
+    /// The owner of one.
+    pub(crate) ann: Client,
+    /// The owner of the other.
+    pub(crate) zoe: Client,
+    pub(crate) admin: Client,
+    pub(crate) ours: Things,
+    pub(crate) theirs: Things,
+}
+
+/// One of everything, by id.
+#[derive(Debug, Clone)]
+pub(crate) struct Things {
+    pub(crate) organization: String,
+    pub(crate) user: String,
+    pub(crate) invite: String,
+    /// The invite's code.
+    pub(crate) code: String,
+    pub(crate) cluster: String,
+    pub(crate) deployment: String,
+}
+
+impl World {
+    pub(crate) async fn new(engine: Engine) -> Self {
+        let paddock = TestPaddock::start(engine).await;
+        let (ann, zoe) = (paddock.owner("ann").await, paddock.owner("zoe").await);
+        let admin = paddock.admin().await;
+        let ours = Things::make(&paddock, &ann).await;
+        let theirs = Things::make(&paddock, &zoe).await;
+        Self { paddock, ann, zoe, admin, ours, theirs }
+    }
+
+    /// Everything that anybody can list, and the whole event log.
+    pub(crate) async fn picture(&self) -> Value {
+        let mut all = json!({});
+        for (who, client) in [("ann", &self.ann), ("zoe", &self.zoe), ("admin", &self.admin)] {
+            for list in ["organizations", "users", "invites", "clusters", "deployments", "events"] {
+                let page = client.get(&format!("/api/v1/{list}?limit=1000")).await.expect(200);
+                all[format!("{who}'s {list}")] = page["items"].clone();
+            }
+        }
+        all
+    }
+}
+
+impl Things {
+    async fn make(paddock: &TestPaddock, owner: &Client) -> Self {
+        let invite = owner.post("/api/v1/invites", json!({})).await;
+        let cluster = paddock.cluster(owner, json!({"cpu": 4, "ram": 8})).await;
+        let body = json!({"cluster_id": cluster, "image": "web:1", "resources": {"cpu": 1}});
+        let deployment = owner.post("/api/v1/deployments", body).await.text("id");
+        paddock.until(owner, &deployment_path(&deployment), "status", "running").await;
+        Self {
+            organization: owner.get("/organization/").await.text("id"),
+            user: owner.get("/user/").await.text("id"),
+            invite: invite.text("id"),
+            code: invite.text("code"),
+            cluster,
+            deployment,
+        }
+    }
+}
+
+/// Where a deployment is.
+pub(crate) fn deployment_path(id: &str) -> String {
+    format!("/api/v1/deployments/{id}")
+}
+
+/// Where a cluster is.
+pub(crate) fn cluster_path(id: &str) -> String {
+    format!("/api/v1/clusters/{id}")
+}
+
+/// Fails unless the answer is a refusal that says what to do.
+#[track_caller]
+pub(crate) fn refused(answer: &Answer, what: &str) {
+    let problem = &answer.json;
+    assert!((400..500).contains(&answer.status), "{what}: {} {problem:#}", answer.status);
+    assert_eq!(answer.headers["content-type"], "application/problem+json", "{what}");
+    assert_eq!(problem["status"], answer.status, "{what}: {problem:#}");
+    assert_eq!(problem["request_id"], answer.headers["x-request-id"].to_str().unwrap(), "{what}");
+    let detail = problem["detail"].as_str().unwrap_or_default();
+    assert!(detail.len() > 10 && detail.ends_with('.'), "{what}: {problem:#}");
+}
+
+/// Fails unless the answer is a 400 that names this field, with a rule.
+#[track_caller]
+pub(crate) fn names_field(answer: &Answer, field: &str, what: &str) {
+    refused(answer, what);
+    assert_eq!(answer.status, 400, "{what}: {:#}", answer.json);
+    let last = field.rsplit('.').next().unwrap_or(field);
+    let errors = answer.json["errors"].as_array().cloned().unwrap_or_default();
+    let names = |error: &Value| {
+        let (at, detail) = (error["field"].as_str().unwrap(), error["detail"].as_str().unwrap());
+        detail.len() > 7 && (at.starts_with(field) || detail.contains(&format!("`{last}`")))
+    };
+    assert!(errors.iter().any(names), "{what}: {field} is not named: {:#}", answer.json);
+}
+
+/// The messages of all field errors in one text.
+pub(crate) fn sentences(answer: &Answer) -> String {
+    answer.json["detail"].as_str().unwrap_or_default().to_owned() + &answer.json["errors"].to_string()
+}

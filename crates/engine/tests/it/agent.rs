@@ -1,0 +1,155 @@
+//! Agents that are slow, fail, are cut off or start anew: capacity stays right and things go on.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use agent::simulated;
+use model::deployment::Status;
+use testing::{check_books, on_both_engines};
+
+use crate::world::World;
+
+const IMAGE: Option<&str> = Some("registry/web:1");
+
+fn instant() -> simulated::Options {
+    simulated::Options::default()
+}
+
+fn slow() -> simulated::Options {
+    let (start_delay, stop_delay) = (Duration::from_millis(300), Duration::from_millis(300));
+    simulated::Options { start_delay, stop_delay, ..instant() }
+}
+
+on_both_engines! {
+    async fn a_slow_agent_keeps_capacity_until_it_has_stopped(engine: Engine) {
+        let world = World::start(engine, slow()).await;
+        let on = world.cluster([("cpu", 4)]).await;
+        let low = world.deploy(Some(&on), IMAGE, 4, 0).await;
+        world.until(low, Status::Running).await;
+        let high = world.deploy(Some(&on), IMAGE, 4, 10).await;
+        let stopping = world.until(low, Status::Preempted).await;
+        assert_eq!(stopping.placed_on, Some(on.id), "it has not stopped yet");
+        assert_eq!(world.get(high).await.unwrap().placed_on, None);
+        world.until(high, Status::Running).await;
+        check_books(&world.db).await;
+    }
+
+    async fn one_that_is_deleted_while_it_starts_is_gone(engine: Engine) {
+        let world = World::start(engine, slow()).await;
+        let on = world.cluster([("cpu", 4)]).await;
+        let id = world.deploy(Some(&on), IMAGE, 4, 0).await;
+        world.until(id, Status::Starting).await;
+        world.delete(id).await;
+        world.until_gone(id).await;
+        assert_eq!(world.free_cpu(on.id).await, 4);
+    }
+
+    async fn one_that_must_yield_while_it_starts_comes_back(engine: Engine) {
+        let world = World::start(engine, slow()).await;
+        let on = world.cluster([("cpu", 4)]).await;
+        let low = world.deploy(Some(&on), IMAGE, 4, 0).await;
+        world.until(low, Status::Starting).await;
+        let high = world.deploy(Some(&on), IMAGE, 4, 10).await;
+        world.until(high, Status::Running).await;
+        world.delete(high).await;
+        world.until(low, Status::Running).await;
+        check_books(&world.db).await;
+    }
+
+    async fn what_fails_says_why_and_frees_its_capacity(engine: Engine) {
+        let world = World::start(engine, simulated::Options { fail: Some("bad".into()), ..instant() }).await;
+        let on = world.cluster([("cpu", 4)]).await;
+        let bad = world.deploy(Some(&on), Some("registry/bad:1"), 4, 10).await;
+        let good = world.deploy(Some(&on), IMAGE, 4, 0).await;
+        let failed = world.until(bad, Status::Failed).await;
+        assert!(failed.status_reason.contains("registry/bad:1"), "{}", failed.status_reason);
+        world.until(good, Status::Running).await;
+        world.until_at_rest().await;
+        let failed = world.get(bad).await.unwrap();
+        assert_eq!((failed.status, failed.placed_on), (Status::Failed, None));
+        world.delete(bad).await;
+        world.until_gone(bad).await;
+        check_books(&world.db).await;
+    }
+
+    async fn what_runs_to_its_end_frees_its_capacity(engine: Engine) {
+        let run_for = Duration::from_millis(50);
+        let options = simulated::Options { complete: Some("job".into()), run_for, ..instant() };
+        let world = World::start(engine, options).await;
+        let on = world.cluster([("cpu", 4)]).await;
+        let job = world.deploy(Some(&on), Some("registry/job:1"), 4, 0).await;
+        let next = world.deploy(Some(&on), IMAGE, 4, 0).await;
+        world.until(job, Status::Completed).await;
+        world.until(next, Status::Running).await;
+        check_books(&world.db).await;
+    }
+
+    async fn reports_that_are_refused_arrive_later(engine: Engine) {
+        let world = World::start(engine, instant()).await;
+        let on = world.cluster([("cpu", 4)]).await;
+        world.link.refusals.store(3, Ordering::SeqCst);
+        let id = world.deploy(Some(&on), IMAGE, 1, 0).await;
+        world.until(id, Status::Running).await;
+        assert_eq!(world.changes_of(id).await, ["created", "scheduled", "starting", "running"]);
+    }
+
+    async fn an_agent_that_was_cut_off_catches_up(engine: Engine) {
+        let world = World::start(engine, instant()).await;
+        let on = world.cluster([("cpu", 4)]).await;
+        let (goes, stays) =
+            (world.deploy(Some(&on), IMAGE, 2, 0).await, world.deploy(Some(&on), IMAGE, 2, 0).await);
+        world.until(goes, Status::Running).await;
+        world.until(stays, Status::Running).await;
+        world.link.is_cut.store(true, Ordering::SeqCst);
+        world.delete(goes).await;
+        let comes = world.deploy(Some(&on), IMAGE, 2, 0).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert_eq!(world.get(goes).await.unwrap().status, Status::Deleting);
+        assert_eq!(world.get(comes).await.unwrap().placed_on, None, "nothing is free yet");
+        world.link.is_cut.store(false, Ordering::SeqCst);
+        world.until_gone(goes).await;
+        world.until(comes, Status::Running).await;
+        assert_eq!(world.get(stays).await.unwrap().status, Status::Running);
+    }
+
+    async fn a_new_agent_adopts_what_runs_and_finishes_what_was_begun(engine: Engine) {
+        let mut world = World::start(engine, instant()).await;
+        let on = world.cluster([("cpu", 8)]).await;
+        let mut ids = Vec::new();
+        for _ in 0..4 {
+            ids.push(world.deploy(Some(&on), IMAGE, 2, 0).await);
+        }
+        for id in &ids {
+            world.until(*id, Status::Running).await;
+        }
+        world.kill_agent().await;
+        world.delete(ids[0]).await;
+        let high = world.deploy(Some(&on), IMAGE, 2, 10).await;
+        let higher = world.deploy(Some(&on), IMAGE, 2, 20).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        check_books(&world.db).await;
+        world.start_agent(instant()).await;
+        world.until_gone(ids[0]).await;
+        world.until(high, Status::Running).await;
+        world.until(higher, Status::Running).await;
+        world.until_at_rest().await;
+        let all = world.all().await;
+        let running = all.iter().filter(|one| one.status == Status::Running).count();
+        assert_eq!((running, world.free_cpu(on.id).await), (4, 0));
+        check_books(&world.db).await;
+    }
+
+    async fn an_agent_that_dies_while_it_starts_things_is_followed_by_one_that_does(engine: Engine) {
+        let mut world = World::start(engine, slow()).await;
+        let on = world.cluster([("cpu", 8)]).await;
+        let id = world.deploy(Some(&on), IMAGE, 2, 0).await;
+        world.until(id, Status::Starting).await;
+        world.start_agent(slow()).await;
+        world.until(id, Status::Running).await;
+        world.delete(id).await;
+        world.until(id, Status::Deleting).await;
+        world.start_agent(slow()).await;
+        world.until_gone(id).await;
+        assert_eq!(world.free_cpu(on.id).await, 8);
+    }
+}

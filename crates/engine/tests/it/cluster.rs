@@ -1,0 +1,178 @@
+//! The cluster worker: from asked-for to ready, and out again, whatever happens between two steps.
+
+use std::time::Duration;
+
+use engine::cluster::Terraform;
+use engine::{Reconcile, local_agent};
+use model::cluster::{Cluster, Status, Step, next_step};
+use model::event::Actor;
+use model::work::Next;
+use model::{ClusterId, Resources};
+use store::{Db, Scope, lease, stop, task};
+use testing::{Dice, on_both_engines, rows};
+use tokio::sync::watch;
+
+use crate::probe::until;
+use crate::world::{World, changes_of};
+
+const WAY_IN: [&str; 5] = ["created", "provisioning", "provisioned", "waiting_for_agent", "ready"];
+const WAY_OUT: [&str; 3] = ["deprovisioning", "cleanup", "deleted"];
+
+async fn get(db: &Db, id: ClusterId) -> Option<Cluster> {
+    store::cluster::get(&mut db.read().await.unwrap(), Scope::All, id).await.ok()
+}
+
+async fn new(db: &Db) -> Cluster {
+    rows::cluster(db, None, Resources::from([("cpu", 4)])).await
+}
+
+async fn agent_speaks(db: &Db) {
+    let mut tx = db.begin(Actor::Agent).await.unwrap();
+    let life = Duration::from_hours(1);
+    lease::take(&mut tx, local_agent::LEASE, "test", life).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+async fn request_delete(db: &Db, cluster: &Cluster) {
+    let mut tx = db.begin(Actor::Anonymous).await.unwrap();
+    store::cluster::request_delete(&mut tx, cluster).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+/// Takes single steps, as a worker would that dies after each.
+async fn walk(db: &Db, id: ClusterId, steps: usize) {
+    for _ in 0..steps {
+        let cluster = get(db, id).await.unwrap();
+        let Step::Move(to, reason) = next_step(cluster.status, true) else { return };
+        let mut tx = db.begin(Actor::Worker("cluster")).await.unwrap();
+        store::cluster::set_status(&mut tx, &cluster, to, reason).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+}
+
+on_both_engines! {
+    async fn a_cluster_becomes_ready_with_an_event_for_every_step(engine: Engine) {
+        let mut world = World::still(engine).await;
+        agent_speaks(&world.db).await;
+        let made = new(&world.db).await;
+        world.start_driver();
+        let db = &world.db;
+        until("ready", async || get(db, made.id).await.unwrap().status == Status::Ready).await;
+        assert_eq!(changes_of(db, made.id).await, WAY_IN);
+        world.until_at_rest().await;
+    }
+
+    async fn a_cluster_waits_for_its_agent_and_goes_on_when_it_comes(engine: Engine) {
+        let mut world = World::still(engine).await;
+        let made = new(&world.db).await;
+        world.start_driver();
+        let db = &world.db;
+        until("waiting", async || {
+            get(db, made.id).await.unwrap().status == Status::WaitingForAgent
+        })
+        .await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let waiting = get(db, made.id).await.unwrap();
+        assert_eq!(waiting.status, Status::WaitingForAgent);
+        assert!(waiting.status_reason.contains("agent"), "{}", waiting.status_reason);
+        let (leads, is_ours) = watch::channel(false);
+        let (_stopper, stop) = stop::channel();
+        task::spawn("lead", local_agent::lead(db.clone(), "test".into(), leads, stop));
+        // Sooner than the worker would look again by itself.
+        let ready = async || get(db, made.id).await.unwrap().status == Status::Ready;
+        tokio::time::timeout(Duration::from_secs(3), until("ready", ready)).await.unwrap();
+        assert!(*is_ours.borrow());
+        assert_eq!(changes_of(db, made.id).await, WAY_IN);
+    }
+
+    async fn the_agents_lease_goes_to_the_next_at_once_when_the_first_stops(engine: Engine) {
+        let world = World::still(engine).await;
+        let lead = |name: &str| {
+            let ((leads, is_ours), (stopper, stop)) = (watch::channel(false), stop::channel());
+            let db = world.db.clone();
+            let task = task::spawn("lead", local_agent::lead(db, name.into(), leads, stop));
+            (is_ours, stopper, task)
+        };
+        let (mut first, stopper, task) = lead("first");
+        first.wait_for(|ours| *ours).await.unwrap();
+        let (mut second, _keep, _task) = lead("second");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(!*second.borrow_and_update());
+        stopper.stop();
+        task.await.unwrap();
+        let taken = tokio::time::timeout(Duration::from_secs(8), second.wait_for(|ours| *ours)).await;
+        assert!(taken.is_ok(), "it waited for the lease's end");
+    }
+
+    async fn a_cluster_without_deployments_goes_with_an_event_for_every_step(engine: Engine) {
+        let mut world = World::still(engine).await;
+        let made = rows::ready_cluster(&world.db, None, Resources::from([("cpu", 4)])).await;
+        world.start_driver();
+        request_delete(&world.db, &made).await;
+        until("gone", async || get(&world.db, made.id).await.is_none()).await;
+        assert_eq!(changes_of(&world.db, made.id).await, [&WAY_IN[..], &WAY_OUT].concat());
+        world.until_at_rest().await;
+    }
+
+    async fn from_every_step_it_goes_on(engine: Engine) {
+        let world = World::still(engine).await;
+        let db = &world.db;
+        agent_speaks(db).await;
+        let worker = Terraform { db: db.clone() };
+        for steps in 0..5 {
+            let made = new(db).await;
+            walk(db, made.id, steps).await;
+            assert_eq!(worker.reconcile(&made.id.to_string()).await.unwrap(), Next::Rest);
+            assert_eq!(get(db, made.id).await.unwrap().status, Status::Ready, "after {steps}");
+            assert_eq!(changes_of(db, made.id).await, WAY_IN, "after {steps}");
+        }
+        for steps in 0..3 {
+            let made = new(db).await;
+            walk(db, made.id, steps).await;
+            request_delete(db, &get(db, made.id).await.unwrap()).await;
+            walk(db, made.id, steps % 2).await;
+            assert_eq!(worker.reconcile(&made.id.to_string()).await.unwrap(), Next::Rest);
+            assert!(get(db, made.id).await.is_none(), "after {steps}");
+            assert!(changes_of(db, made.id).await.ends_with(&WAY_OUT.map(String::from)));
+        }
+    }
+
+    async fn a_worker_that_dies_at_any_moment_does_every_step_once(engine: Engine) {
+        let world = World::still(engine).await;
+        let db = &world.db;
+        agent_speaks(db).await;
+        let (worker, mut dice) = (Terraform { db: db.clone() }, Dice::roll());
+        for _ in 0..10 {
+            let made = new(db).await;
+            let key = made.id.to_string();
+            for _ in 0..5 {
+                let patience = Duration::from_micros(dice.below(4_000));
+                let _ = tokio::time::timeout(patience, worker.reconcile(&key)).await;
+            }
+            worker.reconcile(&key).await.unwrap();
+            assert_eq!(changes_of(db, made.id).await, WAY_IN);
+        }
+    }
+
+    async fn two_workers_at_once_do_every_step_once(engine: Engine) {
+        let world = World::still(engine).await;
+        let replica = world.replica().await;
+        agent_speaks(&world.db).await;
+        for _ in 0..10 {
+            let made = new(&world.db).await;
+            let key = made.id.to_string();
+            let (one, other) = (Terraform { db: world.db.clone() }, Terraform { db: replica.clone() });
+            // One of them may be told that the other was faster; it would try again.
+            let (first, second) = tokio::join!(one.reconcile(&key), other.reconcile(&key));
+            assert!(first.is_ok() || second.is_ok());
+            assert_eq!(changes_of(&world.db, made.id).await, WAY_IN);
+        }
+    }
+
+    async fn a_cluster_that_is_gone_and_a_key_that_is_none(engine: Engine) {
+        let world = World::still(engine).await;
+        let worker = Terraform { db: world.db.clone() };
+        assert_eq!(worker.reconcile("9m4e2mr0ui3e8a215n4g").await.unwrap(), Next::Rest);
+        assert!(worker.reconcile("nonsense").await.is_err());
+    }
+}

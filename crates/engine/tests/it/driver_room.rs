@@ -1,0 +1,59 @@
+//! How many steps run at once, and for whom there is always room.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use engine::Options;
+use model::work::Lane;
+use store::SystemClock;
+use testing::{Database, on_both_engines};
+
+use crate::probe::{Probe, start, until, until_at_rest, wake};
+
+fn options(concurrency: usize, reserved: usize) -> Options {
+    Options { concurrency, reserved, ..Options::default() }
+}
+
+on_both_engines! {
+    async fn never_more_than_allowed_run_at_once(engine: Engine) {
+        let database = Database::new(engine, Arc::new(SystemClock)).await;
+        let (db, probe) = (&database.db, Probe::that_takes(Duration::from_millis(20)));
+        let _running = start(db, options(4, 1), &probe);
+        wake(db, Lane::Priority, 0..40).await;
+        until_at_rest(db).await;
+        assert_eq!((probe.record.all(), probe.record.most()), (40, 4));
+    }
+
+    async fn what_nobody_waits_for_leaves_the_reserved_room_free(engine: Engine) {
+        let database = Database::new(engine, Arc::new(SystemClock)).await;
+        let (db, probe) = (&database.db, Probe::that_takes(Duration::from_millis(20)));
+        let _running = start(db, options(4, 1), &probe);
+        wake(db, Lane::Background, 0..30).await;
+        until_at_rest(db).await;
+        assert_eq!((probe.record.all(), probe.record.most()), (30, 3));
+    }
+
+    async fn a_flood_of_background_keys_does_not_delay_a_priority_key(engine: Engine) {
+        let database = Database::new(engine, Arc::new(SystemClock)).await;
+        let db = &database.db;
+        let probe = Probe::new(|key, _| {
+            let is_slow = key != "urgent";
+            async move {
+                tokio::time::sleep(Duration::from_secs(if is_slow { 30 } else { 0 })).await;
+                Ok(model::work::Next::Rest)
+            }
+        });
+        let _running = start(db, options(4, 1), &probe);
+        wake(db, Lane::Background, 0..50).await;
+        until("a flood", async || probe.record.now() == 3).await;
+        for n in 1..=5 {
+            let asked = Instant::now();
+            wake(db, Lane::Priority, ["urgent"]).await;
+            until("the urgent run", async || probe.record.runs("urgent") == n).await;
+            assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+            until("its end", async || probe.record.now() == 3).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!(probe.record.most(), 4);
+    }
+}

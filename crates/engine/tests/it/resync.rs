@@ -1,0 +1,64 @@
+//! The safety net: what lost its wake-up is found, a little later.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::{Driver, Metrics, Options, cluster, deployment};
+use model::Resources;
+use model::cluster::Status;
+use model::event::Actor;
+use store::{Db, Scope, SystemClock};
+use testing::{Database, on_both_engines, rows};
+
+use crate::probe::{start_driver, until};
+
+async fn lose_all_wake_ups(db: &Db) {
+    let mut tx = db.begin(Actor::Server).await.unwrap();
+    assert!(tx.run("DELETE FROM work", &[]).await.unwrap() > 0);
+    tx.commit().await.unwrap();
+}
+
+fn driver(db: &Db) -> Driver {
+    let options = Options { resync: Duration::from_millis(200), ..Options::default() };
+    Driver::new(db.clone(), options, Metrics::default())
+        .with(cluster::Terraform { db: db.clone() })
+        .with(deployment::Placement { db: db.clone(), limit_per_cluster: 10 })
+}
+
+on_both_engines! {
+    async fn a_cluster_whose_wake_up_was_lost_goes_on(engine: Engine) {
+        let database = Database::new(engine, Arc::new(SystemClock)).await;
+        let db = &database.db;
+        let made = rows::cluster(db, None, Resources::from([("cpu", 1)])).await;
+        lose_all_wake_ups(db).await;
+        let _running = start_driver(driver(db));
+        until("the cluster goes on", async || {
+            let mut read = db.read().await.unwrap();
+            let now = store::cluster::get(&mut read, Scope::All, made.id).await.unwrap();
+            now.status == Status::WaitingForAgent
+        })
+        .await;
+    }
+
+    async fn a_deployment_whose_wake_up_was_lost_is_placed(engine: Engine) {
+        let database = Database::new(engine, Arc::new(SystemClock)).await;
+        let db = &database.db;
+        let own = rows::tenant(db, "acme").await.organization_id;
+        let on = rows::ready_cluster(db, Some(own), Resources::from([("cpu", 4)])).await;
+        let one = Resources::from([("cpu", 1)]);
+        let pinned = rows::new_deployment(Some(on.id), None, one.clone(), 0);
+        let roaming = rows::new_deployment(None, None, one, 0);
+        let waiting =
+            [rows::deployment(db, own, &pinned).await.id, rows::deployment(db, own, &roaming).await.id];
+        lose_all_wake_ups(db).await;
+        let _running = start_driver(driver(db));
+        for id in waiting {
+            until("the deployment runs", async || {
+                let mut read = db.read().await.unwrap();
+                let now = store::deployment::get(&mut read, Scope::All, id).await.unwrap();
+                now.placed_on == Some(on.id)
+            })
+            .await;
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! The real workers and a simulated agent on one database; nothing of HTTP.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
+
+use agent::{Agent, Link, LinkError, Simulated, simulated};
+use engine::{Driver, Metrics, Options, cluster, deployment, local_agent};
+use model::agent::{Desired, Report};
+use model::cluster::{Cluster, Provider};
+use model::deployment::{Deployment, NewDeployment, Status};
+use model::event::Actor;
+use model::{ClusterId, DeploymentId, OrganizationId, Resources};
+use store::deployment::Filter;
+use store::{Db, Page, Scope, SystemClock, lease, task};
+use testing::{Database, Engine, rows};
+use tokio::sync::{Mutex, watch};
+use tokio::task::JoinHandle;
+
+use crate::probe::{Running, depth, start_driver, until};
+
+/// A world in which things move.
+pub(crate) struct World {
+    pub(crate) db: Db,
+    pub(crate) owner: OrganizationId,
+    pub(crate) link: Arc<FlakyLink>,
+    pub(crate) limit_per_cluster: i64,
+    database: Database,
+    driver: Option<Running>,
+    agent: Option<JoinHandle<()>>,
+}
+
+impl World {
+    /// One with an organization and without clusters. Nothing moves yet.
+    pub(crate) async fn still(engine: Engine) -> Self {
+        let database = Database::new(engine, Arc::new(SystemClock)).await;
+        let db = database.db.clone();
+        let owner = rows::tenant(&db, "acme").await.organization_id;
+        let link = Arc::new(FlakyLink::new(&db));
+        Self { db, owner, link, limit_per_cluster: 1000, database, driver: None, agent: None }
+    }
+
+    /// One in which things move.
+    pub(crate) async fn start(engine: Engine, runtime: simulated::Options) -> Self {
+        let mut world = Self::still(engine).await;
+        world.start_driver();
+        world.start_agent(runtime).await;
+        world
+    }
+
+    pub(crate) fn start_driver(&mut self) {
+        let (db, limit_per_cluster) = (self.db.clone(), self.limit_per_cluster);
+        let driver = Driver::new(db.clone(), Options::default(), Metrics::default())
+            .with(cluster::Terraform { db: db.clone() })
+            .with(deployment::Placement { db, limit_per_cluster });
+        self.driver = Some(start_driver(driver));
+    }
+
+    /// Starts an agent with a new runtime; one that runs is ended at once, as by a crash.
+    pub(crate) async fn start_agent(&mut self, runtime: simulated::Options) {
+        self.kill_agent().await;
+        let mut tx = self.db.begin(Actor::Agent).await.unwrap();
+        let life = Duration::from_hours(1);
+        lease::take(&mut tx, local_agent::LEASE, "test", life).await.unwrap().expect("it is ours");
+        tx.commit().await.unwrap();
+        let runtime = Arc::new(Simulated::new(runtime));
+        self.agent = Some(task::spawn("agent", Agent::run(self.link.clone(), runtime)));
+    }
+
+    pub(crate) async fn kill_agent(&mut self) {
+        if let Some(agent) = self.agent.take() {
+            agent.abort();
+            let _ = agent.await;
+        }
+    }
+
+    /// A cluster of the organization that hosts.
+    pub(crate) async fn cluster<const N: usize>(&self, capacity: [(&str, i64); N]) -> Cluster {
+        rows::ready_cluster(&self.db, Some(self.owner), Resources::from(capacity)).await
+    }
+
+    /// Asks for a deployment of so much CPU.
+    pub(crate) async fn deploy(
+        &self,
+        on: Option<&Cluster>,
+        image: Option<&str>,
+        cpu: i64,
+        priority: i64,
+    ) -> DeploymentId {
+        let resources = Resources::from([("cpu", cpu)]);
+        let new = rows::new_deployment(on.map(|on| on.id), image, resources, priority);
+        self.deploy_new(&new).await
+    }
+
+    pub(crate) async fn deploy_new(&self, new: &NewDeployment) -> DeploymentId {
+        rows::deployment(&self.db, self.owner, new).await.id
+    }
+
+    pub(crate) async fn delete(&self, id: DeploymentId) {
+        let mut tx = self.db.begin(Actor::Anonymous).await.unwrap();
+        store::deployment::request_delete(&mut tx, Scope::All, id).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    pub(crate) async fn get(&self, id: DeploymentId) -> Option<Deployment> {
+        self.all().await.into_iter().find(|deployment| deployment.id == id)
+    }
+
+    pub(crate) async fn all(&self) -> Vec<Deployment> {
+        let (mut read, page) = (self.db.read().await.unwrap(), Page::first(10_000));
+        store::deployment::list(&mut read, Scope::All, &Filter::default(), &page).await.unwrap()
+    }
+
+    pub(crate) async fn clusters(&self) -> Vec<Cluster> {
+        let (mut read, page) = (self.db.read().await.unwrap(), Page::first(10_000));
+        let filter = store::cluster::Filter::default();
+        store::cluster::list(&mut read, Scope::All, &filter, &page).await.unwrap()
+    }
+
+    /// What is free of a cluster's CPU.
+    pub(crate) async fn free_cpu(&self, id: ClusterId) -> i64 {
+        let clusters = self.clusters().await;
+        let cluster = clusters.iter().find(|cluster| cluster.id == id).unwrap();
+        cluster.free().get("cpu").milli() / 1000
+    }
+
+    /// Waits until the deployment is so.
+    pub(crate) async fn until(&self, id: DeploymentId, status: Status) -> Deployment {
+        until(status.as_str(), async || self.get(id).await.is_some_and(|d| d.status == status))
+            .await;
+        self.get(id).await.unwrap()
+    }
+
+    pub(crate) async fn until_gone(&self, id: DeploymentId) {
+        until("gone", async || self.get(id).await.is_none()).await;
+    }
+
+    /// Waits until no worker has anything to do and the agent has answered everything.
+    pub(crate) async fn until_at_rest(&self) {
+        let mut quiet = 0;
+        until("rest", async || {
+            let open = local_agent::desired(&self.db, Provider::Local, false).await.unwrap();
+            quiet = if open.is_empty() && depth(&self.db).await.0 == 0 { quiet + 1 } else { 0 };
+            quiet == 10
+        })
+        .await;
+    }
+
+    /// What happened to a subject, in order.
+    pub(crate) async fn changes_of(&self, subject: impl ToString) -> Vec<String> {
+        changes_of(&self.db, subject).await
+    }
+
+    /// The database of before, as another server would open it.
+    pub(crate) async fn replica(&self) -> Db {
+        self.database.replica(Arc::new(SystemClock)).await
+    }
+}
+
+/// What happened to a subject, in order.
+pub(crate) async fn changes_of(db: &Db, subject: impl ToString) -> Vec<String> {
+    db.settle_events().await.unwrap();
+    let subject = Some(subject.to_string());
+    let filter = store::event::Filter { subject, ..Default::default() };
+    let mut read = db.read().await.unwrap();
+    let events = store::event::list(&mut read, Scope::All, &filter, 0, 10_000).await.unwrap();
+    events.into_iter().map(|e| e.change.split_once('.').unwrap().1.to_owned()).collect()
+}
+
+/// A link to the control plane that can be made to fail.
+pub(crate) struct FlakyLink {
+    db: Db,
+    signal: Mutex<watch::Receiver<u64>>,
+    /// Nothing gets through.
+    pub(crate) is_cut: AtomicBool,
+    /// How many reports are still refused.
+    pub(crate) refusals: AtomicI64,
+}
+
+impl FlakyLink {
+    fn new(db: &Db) -> Self {
+        let signal = Mutex::new(db.event_signal());
+        let (is_cut, refusals) = (AtomicBool::new(false), AtomicI64::new(0));
+        Self { db: db.clone(), signal, is_cut, refusals }
+    }
+
+    fn check(&self) -> Result<(), LinkError> {
+        if self.is_cut.load(Ordering::SeqCst) { Err(LinkError("cut".into())) } else { Ok(()) }
+    }
+}
+
+impl Link for FlakyLink {
+    async fn desired(&self, all: bool) -> Result<Vec<Desired>, LinkError> {
+        self.check()?;
+        let desired = local_agent::desired(&self.db, Provider::Local, all).await;
+        desired.map_err(|error| LinkError(error.to_string()))
+    }
+
+    async fn changed(&self) {
+        let _ = self.signal.lock().await.changed().await;
+    }
+
+    async fn report(&self, reports: &[Report]) -> Result<(), LinkError> {
+        self.check()?;
+        if self.refusals.fetch_sub(1, Ordering::SeqCst) > 0 {
+            return Err(LinkError("refused".into()));
+        }
+        let taken = local_agent::report(&self.db, reports).await;
+        taken.map_err(|error| LinkError(error.to_string()))
+    }
+}

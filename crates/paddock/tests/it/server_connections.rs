@@ -1,0 +1,99 @@
+//! Connections that are slow, long or in a hurry.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use super::process::Setup;
+
+const PING: &str = "GET /api/v1/self/ping HTTP/1.1\r\nhost: x\r\n\r\n";
+
+/// Reads until the other side ends the connection.
+fn rest(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    // A reset ends it too; what came before counts.
+    let _ = stream.read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[test]
+fn who_does_not_go_on_is_ended_and_stops_nobody() {
+    let server = Setup::new().arg("--request-timeout-secs", "1").start();
+    let half_a_header = "POST /api/v1/login HTTP/1.1\r\nhost: x\r\ncontent-ty";
+    let half_a_body = "POST /api/v1/login HTTP/1.1\r\nhost: x\r\ncontent-type: \
+                       application/json\r\ncontent-length: 100\r\n\r\n{\"username\":";
+    let slow: Vec<TcpStream> = [half_a_header, half_a_body, ""]
+        .iter()
+        .cycle()
+        .take(300)
+        .map(|part| {
+            let mut stream = server.connect();
+            stream.write_all(part.as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+
+    let started = Instant::now();
+    let mut other = server.connect();
+    other.write_all(PING.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n").as_bytes()).unwrap();
+    assert!(rest(&mut other).contains("pong"));
+    assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
+
+    for (n, mut stream) in slow.into_iter().enumerate() {
+        let said = rest(&mut stream);
+        match n % 3 {
+            1 => assert!(said.starts_with("HTTP/1.1 408 "), "{said}"),
+            _ => assert!(said.is_empty() || said.starts_with("HTTP/1.1 408 "), "{said}"),
+        }
+    }
+    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
+}
+
+#[test]
+fn a_header_that_nobody_needs_is_refused() {
+    let server = Setup::new().start();
+    for length in [10_000, 1_000_000] {
+        let mut stream = server.connect();
+        let long = format!("x-long: {}\r\nconnection: close\r\n\r\n", "x".repeat(length));
+        let request = PING.replace("\r\n\r\n", &format!("\r\n{long}"));
+        // The server need not listen to the end.
+        let _ = stream.write_all(request.as_bytes());
+        let said = rest(&mut stream);
+        assert!(said.starts_with("HTTP/1.1 431 "), "{length}: {said}");
+    }
+}
+
+#[test]
+fn one_connection_serves_many_requests_one_by_one_or_all_at_once() {
+    let server = Setup::new().start();
+    let mut stream = server.connect();
+    for _ in 0..3 {
+        stream.write_all(PING.as_bytes()).unwrap();
+        let mut said = String::new();
+        while !said.contains("pong") {
+            let mut piece = [0; 4096];
+            let length = stream.read(&mut piece).unwrap();
+            assert!(length > 0, "the connection ended after {said:?}");
+            said.push_str(std::str::from_utf8(&piece[..length]).unwrap());
+        }
+    }
+    let last = PING.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n");
+    stream.write_all(format!("{}{last}", PING.repeat(9)).as_bytes()).unwrap();
+    let said = rest(&mut stream);
+    assert_eq!(said.matches("HTTP/1.1 200 OK").count(), 10, "{said}");
+    assert_eq!(said.matches("pong").count(), 10, "{said}");
+}
+
+#[test]
+fn what_is_no_http_is_refused() {
+    let server = Setup::new().start();
+    for nonsense in ["\0\0\0\0\r\n\r\n", "HELLO\r\n\r\n", "GET / HTTP/9.9\r\n\r\n"] {
+        let mut stream = server.connect();
+        stream.write_all(nonsense.as_bytes()).unwrap();
+        let said = rest(&mut stream);
+        assert!(said.is_empty() || said.starts_with("HTTP/1.1 4"), "{nonsense:?}: {said}");
+    }
+    let mut stream = server.connect();
+    stream.write_all(PING.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n").as_bytes()).unwrap();
+    assert!(rest(&mut stream).contains("pong"));
+}

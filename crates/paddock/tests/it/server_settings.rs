@@ -1,0 +1,115 @@
+//! Settings: a bad one stops the start with one sentence that names it; flags come before variables,
+//! variables before the file.
+
+use std::fs;
+
+use super::process::Setup;
+
+/// Part of a password that must never be seen.
+const HIDDEN: &str = "hidden-word";
+
+/// A name and a value that can't be used.
+const BAD: [(&str, &str); 27] = [
+    ("listen", "nowhere"),
+    ("listen", "127.0.0.1:99999"),
+    ("listen", "192.0.2.1:8001"),
+    ("data-dir", "/dev/null/data"),
+    ("data-dir", "/proc/nowhere"),
+    ("database-url", "mysql://ann:hidden-word@127.0.0.1/db"),
+    ("database-url", "postgres://ann:hidden-word@127.0.0.1:1/db"),
+    ("database-url", "postgres://ann:hidden-word@127.0.0.1:port/db"),
+    ("database-url", "postgres://ann:hidden-word@host.invalid/db"),
+    ("database-url", "postgres://ann:hidden-word@127.0.0.1/db?speed=hidden-word"),
+    ("database-url", "ann:hidden-word@127.0.0.1"),
+    ("database-url", "sqlite:/dev/null/paddock.db"),
+    ("sqlite-durability", "some"),
+    ("runtime", "magic"),
+    ("runtime", "docker"),
+    ("admin-password", ""),
+    ("local-agent", "maybe"),
+    ("max-deployments-per-organization", "-1"),
+    ("max-deployments-per-cluster", "many"),
+    ("password-min-length", "0"),
+    ("token-life-secs", "1.5"),
+    ("token-life-secs", "999999999999999999999"),
+    ("request-timeout-secs", "0"),
+    ("log-format", "xml"),
+    ("log", "store=loud"),
+    ("simulated-delay-ms", "soon"),
+    ("config", "/dev/null/paddock.toml"),
+];
+
+/// Says what is wrong when it is set as a flag, as a variable, or in the file.
+fn refusals(name: &str, value: &str) -> Vec<String> {
+    let flag = format!("--{name}");
+    let setup = || Setup::new().without(&flag);
+    let as_flag = setup().arg(&flag, value);
+    let mut ways = vec![as_flag];
+    let word = name.replace('-', "_");
+    let mut as_variable = setup();
+    if name == "admin-password" {
+        as_variable = Setup::plain();
+    }
+    ways.push(as_variable.env(&format!("PADDOCK_{}", word.to_uppercase()), value));
+    if name != "config" {
+        let in_file = if name == "admin-password" { Setup::plain() } else { setup() };
+        let file = in_file.file("paddock.toml");
+        fs::write(&file, format!("{word} = {value:?}\n")).unwrap();
+        ways.push(in_file.arg("--config", file.to_str().unwrap()));
+    }
+    ways.iter().map(|setup| setup.refused().fails(1, &[]).stderr).collect()
+}
+
+#[test]
+fn a_bad_setting_stops_the_start_with_one_sentence_that_names_it() {
+    for (name, value) in BAD {
+        for said in refusals(name, value) {
+            assert!(said.starts_with(&format!("paddock: --{name}: ")), "{name} {value}: {said}");
+            assert_eq!(said.lines().count(), 1, "{name} {value}: {said}");
+            assert!(!said.contains(HIDDEN), "{name} {value}: {said}");
+        }
+    }
+}
+
+#[test]
+fn flags_come_before_variables_and_variables_before_the_file() {
+    let setup = Setup::new();
+    let file = setup.file("paddock.toml");
+    fs::write(&file, "log_format = \"of the file\"\n").unwrap();
+    let setup = setup.arg("--config", file.to_str().unwrap());
+    setup.refused().fails(1, &["--log-format: \"of the file\""]);
+    let setup = setup.env("PADDOCK_LOG_FORMAT", "of the variable");
+    setup.refused().fails(1, &["--log-format: \"of the variable\""]);
+    let setup = setup.arg("--log-format", "of the flag");
+    setup.refused().fails(1, &["--log-format: \"of the flag\""]);
+    setup.arg("--log-format", "json").start();
+}
+
+#[test]
+fn the_file_is_named_by_a_variable_too_and_may_hold_numbers() {
+    let setup = Setup::new();
+    let file = setup.file("paddock.toml");
+    let text = "password_min_length = 12\nlocal_agent = true\ntoken_life_secs = 60\n";
+    fs::write(&file, text).unwrap();
+    let server = setup.env("PADDOCK_CONFIG", file.to_str().unwrap()).start();
+    server
+        .client()
+        .run_with_input("org create acme --username ann --password-stdin", "elevenchars")
+        .fails(1, &["at least 12 characters"]);
+}
+
+#[test]
+fn a_file_that_is_not_understood_is_refused() {
+    for (text, words) in [
+        ("lisen = \"127.0.0.1:0\"", &["paddock.toml: unknown field `lisen`"][..]),
+        ("log = \"info\"\nlisten", &["paddock.toml: line 2: "]),
+        ("[server]\nlisten = \"127.0.0.1:0\"", &["unknown field `server`"]),
+    ] {
+        let setup = Setup::new();
+        let file = setup.file("paddock.toml");
+        fs::write(&file, text).unwrap();
+        let outcome = setup.arg("--config", file.to_str().unwrap()).refused().fails(1, words);
+        assert!(outcome.stderr.starts_with("paddock: --config: "), "{outcome:?}");
+        assert_eq!(outcome.stderr.lines().count(), 1, "{outcome:?}");
+    }
+}

@@ -1,0 +1,196 @@
+//! No oversubscription, ever: random changes, one by one and all at once, and the books are right.
+
+use std::collections::BTreeMap;
+
+use model::agent::{Observed, Report};
+use model::cluster::Cluster;
+use model::deployment::Deployment;
+use model::event::Actor;
+use model::{ClusterId, OrganizationId, Quantity, Resources};
+use store::deployment::{Limits, placing, reporting};
+use store::{Db, Error, Page, Read, Scope, Tx, cluster, deployment, task};
+use testing::{Dice, check_books, on_both_engines, rows};
+
+use crate::support::database;
+
+const LIMITS: Limits = Limits { per_organization: 60, per_cluster: 25 };
+
+on_both_engines! {
+    async fn random_changes_keep_the_books_right(engine: Engine) {
+        let database = database(engine).await;
+        let owners = prepare(&database.db).await;
+        let mut dice = Dice::roll();
+        let mut done = BTreeMap::new();
+        for _ in 0..500 {
+            let what = change(&database.db, &mut dice, &owners).await;
+            *done.entry(what).or_insert(0) += 1;
+            check_books(&database.db).await;
+        }
+        // A test in which nothing happens shows nothing.
+        assert!(done.keys().filter(|what| what.1).count() >= 7, "{done:?}");
+    }
+
+    async fn random_changes_at_once_keep_the_books_right(engine: Engine) {
+        let database = database(engine).await;
+        let owners = prepare(&database.db).await;
+        let mut dice = Dice::roll();
+        let tasks: Vec<_> = (0..8)
+            .map(|_| {
+                let (db, mut dice, owners) = (database.db.clone(), dice.split(), owners.clone());
+                task::spawn("changes", async move {
+                    for _ in 0..60 {
+                        change(&db, &mut dice, &owners).await;
+                    }
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await.unwrap();
+        }
+        check_books(&database.db).await;
+    }
+
+    async fn giving_back_never_frees_what_a_deployment_holds(engine: Engine) {
+        let database = database(engine).await;
+        let db = &database.db;
+        let own = rows::tenant(db, "acme").await.organization_id;
+        let on = rows::ready_cluster(db, Some(own), Resources::from([("cpu", 4)])).await;
+        let two = Resources::from([("cpu", 2)]);
+        let waiting = rows::deployment(db, own, &rows::new_deployment(None, None, two, 0)).await;
+        let mut tx = db.begin(Actor::Server).await.unwrap();
+        placing::place(&mut tx, &waiting, &on, 10).await.unwrap();
+        cluster::take(&mut tx, on.id, &Resources::from([("cpu", 1)])).await.unwrap();
+        tx.commit().await.unwrap();
+        let mut tx = db.begin(Actor::Server).await.unwrap();
+        let too_much = cluster::give_back(&mut tx, on.id, &Resources::from([("cpu", 2)])).await;
+        let Err(Error::Short { missing }) = too_much else { panic!("{too_much:?}") };
+        assert_eq!(missing, Resources::from([("cpu", 1)]));
+        drop(tx);
+        let mut tx = db.begin(Actor::Server).await.unwrap();
+        let less = cluster::set_total(&mut tx, on.id, &Resources::from([("cpu", 2)])).await;
+        assert!(matches!(less, Err(Error::Conflict(_))), "{less:?}");
+        drop(tx);
+        check_books(db).await;
+    }
+
+    async fn amounts_at_the_edge_of_what_can_be_written_do_not_overflow(engine: Engine) {
+        let database = database(engine).await;
+        let db = &database.db;
+        let all: Resources = [("cpu".to_owned(), Quantity::MAX)].into_iter().collect();
+        let on = rows::ready_cluster(db, None, all.clone()).await;
+        let mut tx = db.begin(Actor::Server).await.unwrap();
+        cluster::take(&mut tx, on.id, &all).await.unwrap();
+        tx.commit().await.unwrap();
+        let mut tx = db.begin(Actor::Server).await.unwrap();
+        assert!(matches!(cluster::take(&mut tx, on.id, &all).await, Err(Error::Short { .. })));
+        drop(tx);
+        check_books(db).await;
+    }
+}
+
+/// Two organizations, a cluster of each and one for all.
+async fn prepare(db: &Db) -> Vec<OrganizationId> {
+    let mut owners = Vec::new();
+    for name in ["acme", "globex"] {
+        let owner = rows::tenant(db, name).await.organization_id;
+        rows::ready_cluster(db, Some(owner), Resources::from([("cpu", 8), ("ram", 8)])).await;
+        owners.push(owner);
+    }
+    rows::ready_cluster(db, None, Resources::from([("cpu", 16), ("gpu", 2), ("ram", 16)])).await;
+    owners
+}
+
+/// One random change. What it was, and whether it was possible.
+async fn change(db: &Db, dice: &mut Dice, owners: &[OrganizationId]) -> (&'static str, bool) {
+    let mut tx = db.begin(Actor::Server).await.unwrap();
+    let (what, outcome) = attempt(&mut tx, dice, owners).await;
+    match outcome {
+        Ok(()) => {
+            tx.commit().await.unwrap();
+            (what, true)
+        }
+        Err(
+            Error::Short { .. } | Error::Conflict(_) | Error::Limit { .. } | Error::NotFound { .. },
+        ) => (what, false),
+        Err(error) => panic!("{what}: {error}"),
+    }
+}
+
+async fn attempt(
+    tx: &mut Tx,
+    dice: &mut Dice,
+    owners: &[OrganizationId],
+) -> (&'static str, store::Result<()>) {
+    let clusters = clusters(tx).await;
+    let on = dice.pick(&clusters).unwrap().clone();
+    let all = deployments(tx).await;
+    let one = dice.pick(&all).cloned();
+    match (dice.below(12), one) {
+        (0..=2, _) | (_, None) => {
+            let owner = *dice.pick(owners).unwrap();
+            let pinned_to = dice.one_in(2).then_some(on.id);
+            let image = dice.one_in(2).then_some("image");
+            let priority = i64::try_from(dice.below(5)).unwrap();
+            let new = rows::new_deployment(pinned_to, image, amounts(dice), priority);
+            ("create", deployment::create(tx, owner, &new, LIMITS).await.map(drop))
+        }
+        (3..=5, Some(one)) => {
+            let own = |id: ClusterId| clusters.iter().find(|cluster| cluster.id == id).cloned();
+            let on = one.pinned_to.and_then(own).unwrap_or(on);
+            cluster::lock(tx, on.id).await.unwrap();
+            ("place", placing::place(tx, &one, &on, LIMITS.per_cluster).await.map(drop))
+        }
+        (6, Some(one)) => {
+            cluster::lock(tx, one.cluster_id().unwrap_or(on.id)).await.unwrap();
+            ("preempt", placing::preempt(tx, one.id, "Yields.").await)
+        }
+        (7 | 8, Some(one)) => {
+            let word = word(dice, &one, on.id);
+            cluster::lock(tx, word.cluster).await.unwrap();
+            ("report", reporting::report(tx, &word).await)
+        }
+        (9, Some(one)) => {
+            ("delete", deployment::request_delete(tx, Scope::All, one.id).await.map(drop))
+        }
+        (10, _) if dice.one_in(2) => {
+            ("take", cluster::take(tx, on.id, &amounts(dice)).await.map(drop))
+        }
+        (10, _) => ("give back", cluster::give_back(tx, on.id, &amounts(dice)).await.map(drop)),
+        _ => {
+            let cpu = i64::try_from(dice.below(20)).unwrap();
+            let total = Resources::from([("cpu", cpu)]);
+            cluster::set_words(tx, on.id, Some("main"), None).await.unwrap();
+            ("total", cluster::set_total(tx, on.id, &total).await.map(drop))
+        }
+    }
+}
+
+fn amounts(dice: &mut Dice) -> Resources {
+    let kinds = if dice.one_in(5) { &["cpu", "gpu", "ram"][..] } else { &["cpu", "ram"] };
+    let milli = |dice: &mut Dice| i64::try_from(dice.below(9) * 500).unwrap();
+    kinds.iter().map(|kind| ((*kind).to_owned(), Quantity::from_milli(milli(dice)))).collect()
+}
+
+/// What an agent might say, now or too late.
+fn word(dice: &mut Dice, about: &Deployment, on: ClusterId) -> Report {
+    let observed = match dice.below(6) {
+        0 => Observed::Starting,
+        1 => Observed::Running { endpoints: vec!["127.0.0.1:80".into()] },
+        2 => Observed::Completed,
+        3 => Observed::Failed { reason: "It can't.".into() },
+        _ => Observed::Gone,
+    };
+    let generation = about.desired - i64::from(dice.one_in(4));
+    let cluster = about.placed_on.or(about.pinned_to).unwrap_or(on);
+    Report { deployment: about.id, cluster, generation, observed }
+}
+
+async fn clusters(read: &mut Read) -> Vec<Cluster> {
+    let page = Page::first(1000);
+    cluster::list(read, Scope::All, &cluster::Filter::default(), &page).await.unwrap()
+}
+
+async fn deployments(read: &mut Read) -> Vec<Deployment> {
+    let page = Page::first(100_000);
+    deployment::list(read, Scope::All, &deployment::Filter::default(), &page).await.unwrap()
+}

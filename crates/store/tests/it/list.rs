@@ -1,0 +1,148 @@
+//! Lists grow their statement by what is asked for: every filter, alone and with all the others.
+
+use model::event::Actor;
+use model::{DeploymentId, OrganizationId, Resources, Time};
+use store::{Page, Scope, cluster, deployment, event, invite, organization, user};
+use testing::{on_both_engines, rows};
+
+use crate::support::database;
+
+/// Both scopes, and every way to ask for a part.
+fn asked(own: OrganizationId) -> Vec<(Scope, Page)> {
+    let after = Some("0".repeat(20));
+    let pages = [Page::first(10), Page { after, limit: 10, skip: 0 }];
+    let scopes = [Scope::All, Scope::Organization(own)];
+    scopes.into_iter().flat_map(|scope| pages.clone().map(|page| (scope, page))).collect()
+}
+
+/// The value where the mask has that bit.
+fn given<T>(mask: u32, bit: u32, value: T) -> Option<T> {
+    (mask & (1 << bit) != 0).then_some(value)
+}
+
+on_both_engines! {
+    async fn clusters_by_every_filter(engine: Engine) {
+        let database = database(engine).await;
+        let db = &database.db;
+        let own = rows::tenant(db, "acme").await.organization_id;
+        let made = rows::ready_cluster(db, Some(own), Resources::from([("cpu", 4), ("ram", 2)])).await;
+        let mut read = db.read().await.unwrap();
+        for mask in 0..8 {
+            let filter = cluster::Filter {
+                status: given(mask, 0, made.status),
+                name: given(mask, 1, made.name.clone()),
+                only_own: mask & 4 != 0,
+            };
+            for (scope, page) in asked(own) {
+                let found = cluster::list(&mut read, scope, &filter, &page).await.unwrap();
+                assert_eq!(found, [made.clone()], "{filter:?} {scope:?} {page:?}");
+                assert_eq!(cluster::count(&mut read, scope, &filter).await.unwrap(), 1);
+            }
+        }
+    }
+
+    async fn deployments_by_every_filter(engine: Engine) {
+        let database = database(engine).await;
+        let db = &database.db;
+        let own = rows::tenant(db, "acme").await.organization_id;
+        let on = rows::ready_cluster(db, Some(own), Resources::from([("cpu", 4)])).await;
+        let new = rows::new_deployment(Some(on.id), None, Resources::from([("cpu", 1)]), 0);
+        let made = rows::deployment(db, own, &new).await;
+        let mut read = db.read().await.unwrap();
+        for mask in 0..16 {
+            let filter = deployment::Filter {
+                id: given(mask, 0, made.id),
+                name: given(mask, 1, made.name.clone()),
+                cluster: given(mask, 2, on.id),
+                status: given(mask, 3, made.status),
+            };
+            for (scope, page) in asked(own) {
+                let found = deployment::list(&mut read, scope, &filter, &page).await.unwrap();
+                assert_eq!(found, [made.clone()], "{filter:?} {scope:?} {page:?}");
+                assert_eq!(deployment::count(&mut read, scope, &filter).await.unwrap(), 1);
+            }
+        }
+    }
+
+    async fn events_by_every_filter(engine: Engine) {
+        let database = database(engine).await;
+        let db = &database.db;
+        let own = rows::tenant(db, "acme").await.organization_id;
+        db.settle_events().await.unwrap();
+        let mut read = db.read().await.unwrap();
+        for mask in 0..16 {
+            let filter = event::Filter {
+                kind: given(mask, 0, "organization".to_owned()),
+                subject: given(mask, 1, own.to_string()),
+                change: given(mask, 2, "organization.created".to_owned()),
+                since: given(mask, 3, Time(0)),
+            };
+            for (scope, _) in asked(own) {
+                let found = event::list(&mut read, scope, &filter, 0, 10).await.unwrap();
+                assert_eq!(found.first().unwrap().change, "organization.created", "{filter:?}");
+                assert_eq!(found.len(), if mask & 7 == 0 { 2 } else { 1 }, "{filter:?}");
+            }
+        }
+    }
+
+    async fn a_filter_that_nothing_matches_finds_nothing(engine: Engine) {
+        let database = database(engine).await;
+        let db = &database.db;
+        let own = rows::tenant(db, "acme").await.organization_id;
+        let on = rows::cluster(db, Some(own), Resources::from([("cpu", 4)])).await;
+        let new = rows::new_deployment(Some(on.id), None, Resources::from([("cpu", 1)]), 0);
+        rows::deployment(db, own, &new).await;
+        let other = rows::cluster(db, Some(own), Resources::from([("cpu", 4)])).await;
+        let tx = db.begin(Actor::Server).await.unwrap();
+        let nobody = tx.id::<DeploymentId>();
+        drop(tx);
+        let mut read = db.read().await.unwrap();
+        for filter in [
+            deployment::Filter { id: Some(nobody), ..Default::default() },
+            deployment::Filter { name: Some("other".into()), ..Default::default() },
+            deployment::Filter { cluster: Some(other.id), ..Default::default() },
+            deployment::Filter { status: Some(model::deployment::Status::Failed), ..Default::default() },
+        ] {
+            let found = deployment::list(&mut read, Scope::All, &filter, &Page::first(9)).await;
+            assert_eq!(found.unwrap(), [], "{filter:?}");
+        }
+    }
+
+    async fn members_and_invites_in_parts(engine: Engine) {
+        let database = database(engine).await;
+        let db = &database.db;
+        let owner = rows::tenant(db, "acme").await;
+        let own = owner.organization_id;
+        let mut tx = db.begin(Actor::User(owner.id)).await.unwrap();
+        let invite =
+            invite::create(&mut tx, own, owner.id, "code", model::invite::DEFAULT_LIFE).await.unwrap();
+        tx.commit().await.unwrap();
+        let mut read = db.read().await.unwrap();
+        for (scope, page) in asked(own) {
+            assert_eq!(user::list(&mut read, scope, &page).await.unwrap(), [owner.clone()]);
+            assert_eq!(invite::list(&mut read, scope, &page).await.unwrap(), [invite.clone()]);
+            assert_eq!(organization::list(&mut read, scope, &page).await.unwrap()[0].id, own);
+        }
+    }
+
+    async fn parts_of_a_list_meet_without_gap_or_overlap(engine: Engine) {
+        let database = database(engine).await;
+        let db = &database.db;
+        let mut made = Vec::new();
+        for _ in 0..7 {
+            made.push(rows::cluster(db, None, Resources::from([("cpu", 1), ("ram", 1)])).await.id);
+        }
+        let (mut seen, mut after) = (Vec::new(), None);
+        loop {
+            let page = Page { after, limit: 3, skip: 0 };
+            let mut read = db.read().await.unwrap();
+            let part =
+                cluster::list(&mut read, Scope::All, &cluster::Filter::default(), &page).await.unwrap();
+            assert!(part.len() <= 3 && part.iter().all(|cluster| cluster.capacity.len() == 2));
+            let Some(last) = part.last() else { break };
+            after = Some(last.id.to_string());
+            seen.extend(part.iter().map(|cluster| cluster.id));
+        }
+        assert_eq!(seen, made);
+    }
+}

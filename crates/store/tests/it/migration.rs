@@ -1,0 +1,86 @@
+//! The schema's history: an empty database, one that is up to date, many replicas, the future.
+
+use std::sync::Arc;
+
+use model::event::Actor;
+use store::{Db, SystemClock, task};
+use testing::{Engine, on_both_engines, rows};
+
+use crate::support::{commit_note, database, notes, open, texts};
+
+on_both_engines! {
+    async fn an_empty_database_is_brought_up_to_date(engine: Engine) {
+        let database = database(engine).await;
+        assert_eq!(applied(&database.db).await, ["0001_foundation"]);
+        rows::tenant(&database.db, "acme").await;
+    }
+
+    async fn opening_again_changes_nothing(engine: Engine) {
+        let database = database(engine).await;
+        commit_note(&database.db, "stays").await.unwrap();
+        let again = database.replica(Arc::new(SystemClock)).await;
+        assert_eq!(applied(&again).await, ["0001_foundation"]);
+        assert_eq!(notes(&again).await, ["stays"]);
+    }
+
+    async fn eight_replicas_open_an_empty_database_at_once(engine: Engine) {
+        let database = database(engine).await;
+        let folder = tempfile::tempdir().unwrap();
+        let url = match engine {
+            Engine::Sqlite => format!("sqlite:{}", folder.path().join("new.db").display()),
+            Engine::Postgres => {
+                let wipe = "DROP SCHEMA public CASCADE; CREATE SCHEMA public";
+                raw(&database.url()).await.batch_execute(wipe).await.unwrap();
+                database.url()
+            }
+        };
+        let opening = |n: usize| {
+            let url = url.clone();
+            task::spawn("replica", async move {
+                let db = open(&url).await?;
+                commit_note(&db, n).await.map(|()| db)
+            })
+        };
+        let replicas: Vec<_> = (0..8).map(opening).collect();
+        for replica in replicas {
+            let db = replica.await.unwrap().unwrap();
+            assert_eq!(applied(&db).await, ["0001_foundation"]);
+        }
+        assert_eq!(notes(&open(&url).await.unwrap()).await.len(), 8);
+    }
+
+    async fn a_database_of_a_newer_version_is_left_alone(engine: Engine) {
+        let database = database(engine).await;
+        let mut tx = database.db.begin(Actor::Server).await.unwrap();
+        let newer = "INSERT INTO migration (name, applied_at) VALUES ('9999_future', 0)";
+        tx.run(newer, &[]).await.unwrap();
+        tx.commit().await.unwrap();
+        let error = open(&database.url()).await.err().expect("it is refused").to_string();
+        assert!(error.contains("newer Paddock") && error.contains("9999_future"), "{error}");
+        assert_eq!(applied(&database.db).await, ["0001_foundation", "9999_future"]);
+    }
+}
+
+#[tokio::test]
+async fn a_url_that_makes_no_sense_is_named() {
+    for url in ["postgres://host:port/x", "nonsense"] {
+        let error = open(url).await.err().expect("it is refused").to_string();
+        assert!(error.contains("the URL can't be read"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_does_not_answer_is_said_to_be_unavailable() {
+    let error = open("postgres://nobody@127.0.0.1:1/x").await.err().expect("nobody is there");
+    assert!(matches!(error, store::Error::Unavailable(_)), "{error}");
+}
+
+async fn applied(db: &Db) -> Vec<String> {
+    texts(db, "SELECT name FROM migration ORDER BY name").await
+}
+
+async fn raw(url: &str) -> tokio_postgres::Client {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+    task::spawn("raw", connection);
+    client
+}

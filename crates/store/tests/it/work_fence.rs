@@ -1,0 +1,91 @@
+//! Leases of keys: they run out, and who comes back too late changes nothing.
+
+use model::work::Lane;
+use testing::on_both_engines;
+
+use crate::support::{database, database_with_clock};
+use crate::work::{LEASE, claim, claim_one, depth, fail, finish, next_due, postpone, renew, wake};
+
+on_both_engines! {
+    async fn a_lease_that_ran_out_is_anybodys(engine: Engine) {
+        let (database, clock) = database_with_clock(engine).await;
+        let db = &database.db;
+        wake(db, Lane::Background, "a").await;
+        let first = claim_one(db).await;
+        assert_eq!(claim(db, Lane::Background, 9).await, []);
+        clock.advance(LEASE);
+        let second = claim_one(db).await;
+        assert_eq!(second.key, first.key);
+        finish(db, &second).await;
+        assert_eq!(depth(db).await, (0, 0));
+    }
+
+    async fn a_renewed_lease_stays(engine: Engine) {
+        let (database, clock) = database_with_clock(engine).await;
+        let db = &database.db;
+        wake(db, Lane::Background, "a").await;
+        let mine = claim_one(db).await;
+        for _ in 0..5 {
+            clock.advance(LEASE / 2);
+            assert!(renew(db, &mine).await);
+            assert_eq!(claim(db, Lane::Background, 9).await, []);
+        }
+    }
+
+    async fn an_old_fence_changes_nothing(engine: Engine) {
+        let (database, clock) = database_with_clock(engine).await;
+        let db = &database.db;
+        wake(db, Lane::Background, "a").await;
+        let old = claim_one(db).await;
+        clock.advance(LEASE);
+        let new = claim_one(db).await;
+        let due = next_due(db).await;
+        finish(db, &old).await;
+        postpone(db, &old, db.now()).await;
+        fail(db, &old, db.now()).await;
+        assert!(!renew(db, &old).await);
+        assert_eq!((depth(db).await, next_due(db).await), ((1, 0), due));
+        assert_eq!(claim(db, Lane::Background, 9).await, [], "the new lease was ended");
+        fail(db, &new, db.now()).await;
+        assert_eq!(claim_one(db).await.attempts, 1);
+    }
+
+    async fn a_claim_from_before_the_key_rested_changes_nothing(engine: Engine) {
+        let (database, clock) = database_with_clock(engine).await;
+        let db = &database.db;
+        wake(db, Lane::Background, "a").await;
+        let old = claim_one(db).await;
+        clock.advance(LEASE);
+        finish(db, &claim_one(db).await).await;
+        assert_eq!(depth(db).await, (0, 0));
+        // Woken again, it is a new row. Nothing of it may look like the one of before.
+        wake(db, Lane::Background, "a").await;
+        let new = claim_one(db).await;
+        finish(db, &old).await;
+        assert!(!renew(db, &old).await);
+        fail(db, &new, db.now()).await;
+        assert_eq!(depth(db).await, (1, 1), "the retry was lost");
+    }
+
+    async fn an_old_fence_does_not_swallow_a_wake_up(engine: Engine) {
+        let (database, clock) = database_with_clock(engine).await;
+        let db = &database.db;
+        wake(db, Lane::Background, "a").await;
+        let old = claim_one(db).await;
+        clock.advance(LEASE);
+        wake(db, Lane::Background, "a").await;
+        finish(db, &old).await;
+        finish(db, &claim_one(db).await).await;
+        assert_eq!(depth(db).await, (0, 0));
+    }
+
+    async fn a_claim_that_is_not_committed_is_none(engine: Engine) {
+        let database = database(engine).await;
+        let db = &database.db;
+        wake(db, Lane::Background, "a").await;
+        let mut tx = db.begin(model::event::Actor::Server).await.unwrap();
+        assert_eq!(store::work::claim(&mut tx, Lane::Background, 9, LEASE).await.unwrap().len(), 1);
+        drop(tx);
+        claim_one(db).await;
+    }
+}

@@ -1,0 +1,83 @@
+//! Rows that tests start from, made through the store itself.
+
+use std::collections::BTreeMap;
+
+use model::cluster::{Cluster, NewCluster, Provider, Step, next_step};
+use model::deployment::{Deployment, NewDeployment, Spec};
+use model::event::Actor;
+use model::user::{Access, NewUser, Role, User};
+use model::{ClusterId, OrganizationId, Resources};
+use store::Db;
+use store::deployment::Limits;
+
+/// Limits that nobody reaches.
+pub const LIMITS: Limits = Limits { per_organization: 1_000_000, per_cluster: 1_000_000 };
+
+/// The owner of a new organization; both are named so.
+pub async fn tenant(db: &Db, name: &str) -> User {
+    let mut tx = db.begin(Actor::Anonymous).await.expect("a transaction");
+    let organization = store::organization::create(&mut tx, name).await.expect("an organization");
+    let new = NewUser { username: name.into(), display_name: name.into() };
+    let (role, access) = (Role::Owner, Access::Tenant);
+    let owner = store::user::create(&mut tx, organization.id, &new, "hash", role, access).await;
+    tx.commit().await.expect("it is durable");
+    owner.expect("a user")
+}
+
+/// A cluster as someone asks for it.
+pub fn new_cluster(name: &str, capacity: Resources) -> NewCluster {
+    NewCluster {
+        name: name.into(),
+        provider: Provider::Local,
+        cloud_provider: "local".into(),
+        region: "local".into(),
+        labels: BTreeMap::new(),
+        capacity,
+    }
+}
+
+/// A cluster that was just asked for; shared when nobody owns it.
+pub async fn cluster(db: &Db, owner: Option<OrganizationId>, capacity: Resources) -> Cluster {
+    let mut tx = db.begin(Actor::Server).await.expect("a transaction");
+    let made = store::cluster::create(&mut tx, owner, &new_cluster("main", capacity)).await;
+    tx.commit().await.expect("it is durable");
+    made.expect("a cluster")
+}
+
+/// A cluster that hosts, before any worker sees it.
+pub async fn ready_cluster(db: &Db, owner: Option<OrganizationId>, capacity: Resources) -> Cluster {
+    let mut tx = db.begin(Actor::Server).await.expect("a transaction");
+    let made = store::cluster::create(&mut tx, owner, &new_cluster("main", capacity)).await;
+    let mut cluster = made.expect("a cluster");
+    while let Step::Move(to, reason) = next_step(cluster.status, true) {
+        let moved = store::cluster::set_status(&mut tx, &cluster, to, reason).await;
+        cluster = moved.expect("a step of its lifecycle");
+    }
+    tx.commit().await.expect("it is durable");
+    cluster
+}
+
+/// A deployment as someone asks for it. Without an image it only holds its capacity.
+pub fn new_deployment(
+    pinned_to: Option<ClusterId>,
+    image: Option<&str>,
+    resources: Resources,
+    priority: i64,
+) -> NewDeployment {
+    let spec = Spec {
+        image: image.map(Into::into),
+        resources,
+        replicas: 1,
+        ports: vec![80],
+        ..Spec::default()
+    };
+    NewDeployment { name: "web".into(), pinned_to, spec, priority, labels: BTreeMap::new() }
+}
+
+/// A deployment that waits.
+pub async fn deployment(db: &Db, owner: OrganizationId, new: &NewDeployment) -> Deployment {
+    let mut tx = db.begin(Actor::Anonymous).await.expect("a transaction");
+    let made = store::deployment::create(&mut tx, owner, new, LIMITS).await;
+    tx.commit().await.expect("it is durable");
+    made.expect("a deployment")
+}
