@@ -72,11 +72,7 @@ pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Problem>
 }
 
 /// The middleware.
-pub(crate) async fn observe(
-    State(app): State<App>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let limit = app.settings.request_timeout;
     request.extensions_mut().insert(Deadline((started + limit).into()));

@@ -72,6 +72,18 @@ impl Quantity {
     }
 }
 
+impl Quantity {
+    /// As people write it: whole multiples of Mi, Gi and Ti with their unit.
+    pub fn brief(self) -> String {
+        for (name, unit) in [("Ti", 1000i64 << 40), ("Gi", 1000 << 30), ("Mi", 1000 << 20)] {
+            if self.0 >= unit && self.0 % unit == 0 {
+                return format!("{}{name}", self.0 / unit);
+            }
+        }
+        self.to_string()
+    }
+}
+
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, rest) = (self.0 / 1000, self.0 % 1000);
@@ -216,6 +228,15 @@ mod tests {
             ("4000000000000000", 4_000_000_000_000_000_000),
         ] {
             assert_eq!(text.parse(), Ok(Quantity(milli)), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn briefly() {
+        for (text, brief) in
+            [("2147483648", "2Gi"), ("1536Mi", "1536Mi"), ("1000000", "1000000"), ("0.5", "0.5")]
+        {
+            assert_eq!(text.parse::<Quantity>().unwrap().brief(), brief);
         }
     }
 

@@ -114,13 +114,13 @@ impl<const N: usize> From<[(&str, i64); N]> for Resources {
 }
 
 impl fmt::Display for Resources {
-    /// `2 cpu, 1 gpu`, as sentences use it.
+    /// `2 cpu, 4Gi ram`, as sentences use it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
             return f.write_str("nothing");
         }
         for (i, (kind, amount)) in self.iter().enumerate() {
-            write!(f, "{}{amount} {kind}", if i == 0 { "" } else { ", " })?;
+            write!(f, "{}{} {kind}", if i == 0 { "" } else { ", " }, amount.brief())?;
         }
         Ok(())
     }

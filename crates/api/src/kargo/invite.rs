@@ -118,7 +118,8 @@ pub(crate) async fn invite_use(
         )
     })?;
     let display_name = join.display_name.as_deref();
-    let wanted = account::Wanted { username: &join.username, password: &join.password, display_name };
+    let wanted =
+        account::Wanted { username: &join.username, password: &join.password, display_name };
     let user = account::redeem(&app, &code, &wanted).await?;
     Ok((StatusCode::CREATED, Answer(user.into())))
 }

@@ -30,8 +30,7 @@ async fn differences(paddock: &TestPaddock) -> Vec<String> {
     for cluster in &clusters {
         wrong.extend(of_cluster(&mut read, cluster).await);
     }
-    for organization in
-        store::organization::list(&mut read, Scope::All, &everything).await.unwrap()
+    for organization in store::organization::list(&mut read, Scope::All, &everything).await.unwrap()
     {
         let scope = Scope::Organization(organization.id);
         let rows = store::deployment::count(&mut read, scope, &Filter::default()).await.unwrap();

@@ -69,7 +69,9 @@ pub(crate) fn bad(rule: Rule) -> Vec<Value> {
 fn optional_name(max: usize) -> Vec<Value> {
     let mut bad = vec![json!(5), json!(true), json!([]), json!({}), json!("x".repeat(max + 1))];
     // NUL, escape, a new line, text that turns round, a mark that can't be seen.
-    bad.extend(["a\0b", "a\u{1b}[31mb", "a\nb", "a\u{202e}b", "a\u{feff}b"].map(|text| json!(text)));
+    bad.extend(
+        ["a\0b", "a\u{1b}[31mb", "a\nb", "a\u{202e}b", "a\u{feff}b"].map(|text| json!(text)),
+    );
     bad
 }
 

@@ -45,7 +45,10 @@ pub(crate) fn all(on: &Things) -> Vec<Call> {
     let documented = documented();
     let known: Vec<&str> = table.iter().map(|(name, ..)| *name).collect();
     for (name, _) in &documented {
-        assert!(known.contains(&name.as_str()), "{name} is a new route: add it to tests/it/calls.rs");
+        assert!(
+            known.contains(&name.as_str()),
+            "{name} is a new route: add it to tests/it/calls.rs"
+        );
     }
     let calls = table.into_iter().map(|(name, body, fields)| {
         let found = documented.iter().find(|(documented, _)| documented == name);

@@ -123,7 +123,8 @@ on_both_engines! {
 
 /// Nothing moves by itself.
 async fn still(engine: Engine) -> TestPaddock {
-    TestPaddock::start_with(engine, TestSettings { is_still: true, ..TestSettings::default() }).await
+    TestPaddock::start_with(engine, TestSettings { is_still: true, ..TestSettings::default() })
+        .await
 }
 
 /// A reader of the log who has seen a part of it.
@@ -137,7 +138,8 @@ impl Log<'_> {
     async fn is(&mut self, expected: &[(&str, &str)]) {
         let page = self.ann.get(&format!("/api/v1/events?after={}", self.seen)).await.expect(200);
         let text = |event: &Value, field: &str| event[field].as_str().unwrap().to_owned();
-        let came: Vec<_> = items(&page).iter().map(|e| (text(e, "type"), text(e, "actor"))).collect();
+        let came: Vec<_> =
+            items(&page).iter().map(|e| (text(e, "type"), text(e, "actor"))).collect();
         let came: Vec<_> = came.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
         assert_eq!(came, expected);
         self.seen = items(&page).last().unwrap()["seq"].as_i64().unwrap();

@@ -55,7 +55,8 @@ async fn make_things(paddock: &TestPaddock, ann: &Client) -> Vec<String> {
     ann.post(&path, json!({})).await.expect(200);
     let cluster = paddock.cluster(ann, json!({"cpu": 1})).await;
     let env = json!({"PASSPHRASE": ENV_VALUE});
-    let body = json!({"cluster_id": cluster, "image": "web:1", "resources": {"cpu": 1}, "env": env});
+    let body =
+        json!({"cluster_id": cluster, "image": "web:1", "resources": {"cpu": 1}, "env": env});
     let deployment = ann.post("/api/v1/deployments", body).await.expect(201);
     // Its owner sees what it wrote; the log does not.
     assert_eq!(deployment["env"], env);

@@ -130,7 +130,11 @@ on_both_engines! {
 }
 
 /// A call that is in no OpenAPI document.
-async fn raw(client: &Client, method: &str, path: &str) -> (u16, reqwest::header::HeaderMap, String) {
+async fn raw(
+    client: &Client,
+    method: &str,
+    path: &str,
+) -> (u16, reqwest::header::HeaderMap, String) {
     let response = client.request(method, path).send().await.unwrap();
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
     (status, headers, response.text().await.unwrap())

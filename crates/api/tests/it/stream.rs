@@ -116,7 +116,8 @@ on_both_engines! {
 
 /// Nothing moves by itself.
 async fn still(engine: testing::Engine) -> TestPaddock {
-    TestPaddock::start_with(engine, TestSettings { is_still: true, ..TestSettings::default() }).await
+    TestPaddock::start_with(engine, TestSettings { is_still: true, ..TestSettings::default() })
+        .await
 }
 
 async fn make(client: &Client, name: &str) -> String {

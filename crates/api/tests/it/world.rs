@@ -106,5 +106,6 @@ pub(crate) fn names_field(answer: &Answer, field: &str, what: &str) {
 
 /// The messages of all field errors in one text.
 pub(crate) fn sentences(answer: &Answer) -> String {
-    answer.json["detail"].as_str().unwrap_or_default().to_owned() + &answer.json["errors"].to_string()
+    answer.json["detail"].as_str().unwrap_or_default().to_owned()
+        + &answer.json["errors"].to_string()
 }
