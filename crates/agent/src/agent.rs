@@ -24,7 +24,8 @@ pub struct Agent<L, R> {
     runtime: Arc<R>,
     /// What each deployment's task shall bring about.
     wishes: HashMap<DeploymentId, watch::Sender<Desired>>,
-    tasks: JoinSet<DeploymentId>,
+    /// Each ends with the generation of the wish that it fulfilled last.
+    tasks: JoinSet<(DeploymentId, i64)>,
     reports: mpsc::Sender<Report>,
 }
 
@@ -57,9 +58,15 @@ impl<L: Link, R: Runtime> Agent<L, R> {
                     continue;
                 }
             }
-            let link = self.link.clone();
+            self.until_changed().await;
+        }
+    }
+
+    async fn until_changed(&mut self) {
+        let link = self.link.clone();
+        loop {
             tokio::select! {
-                () = link.changed() => {}
+                () = link.changed() => return,
                 Some(done) = self.tasks.join_next() => self.ended(done),
             }
         }
@@ -87,13 +94,17 @@ impl<L: Link, R: Runtime> Agent<L, R> {
         self.tasks.spawn(keeper.keep(id));
     }
 
-    fn ended(&mut self, done: Result<DeploymentId, tokio::task::JoinError>) {
-        match done {
-            Ok(id) if self.wishes.get(&id).is_some_and(watch::Sender::is_closed) => {
-                self.wishes.remove(&id);
-            }
-            Ok(_) => {}
-            Err(error) => tracing::error!(%error, "a deployment's task failed"),
+    fn ended(&mut self, done: Result<(DeploymentId, i64), tokio::task::JoinError>) {
+        let (id, fulfilled) = match done {
+            Ok(done) => done,
+            Err(error) => return tracing::error!(%error, "a deployment's task failed"),
+        };
+        let Some(wish) = self.wishes.get(&id).filter(|wish| wish.is_closed()) else { return };
+        let last = wish.borrow().clone();
+        self.wishes.remove(&id);
+        // It came when the task was already on its way out.
+        if last.generation > fulfilled {
+            self.wish(last);
         }
     }
 }
@@ -106,16 +117,17 @@ struct Keeper<R> {
 }
 
 impl<R: Runtime> Keeper<R> {
-    async fn keep(mut self, id: DeploymentId) -> DeploymentId {
+    async fn keep(mut self, id: DeploymentId) -> (DeploymentId, i64) {
         loop {
             let desired = self.wishes.borrow_and_update().clone();
+            let over = (id, desired.generation);
             let Some(spec) = &desired.run else {
                 self.stop(&desired).await;
                 // A wish that came meanwhile needs a fresh start; otherwise the task is over.
                 if self.wishes.has_changed().unwrap_or(false) {
                     continue;
                 }
-                return id;
+                return over;
             };
             let runtime = self.runtime.clone();
             self.say(&desired, Observed::Starting).await;
@@ -124,11 +136,11 @@ impl<R: Runtime> Keeper<R> {
                     Ok(endpoints) => self.say(&desired, Observed::Running { endpoints }).await,
                     Err(reason) => {
                         self.say(&desired, Observed::Failed { reason }).await;
-                        if self.wishes.changed().await.is_err() { return id }
+                        if self.wishes.changed().await.is_err() { return over }
                         continue;
                     }
                 },
-                changed = self.wishes.changed() => if changed.is_err() { return id } else { continue },
+                changed = self.wishes.changed() => if changed.is_err() { return over } else { continue },
             }
             tokio::select! {
                 ending = runtime.ended(id) => {
@@ -137,9 +149,9 @@ impl<R: Runtime> Keeper<R> {
                         Ending::Failed(reason) => Observed::Failed { reason },
                     };
                     self.say(&desired, observed).await;
-                    if self.wishes.changed().await.is_err() { return id }
+                    if self.wishes.changed().await.is_err() { return over }
                 }
-                changed = self.wishes.changed() => if changed.is_err() { return id },
+                changed = self.wishes.changed() => if changed.is_err() { return over },
             }
         }
     }
@@ -171,3 +183,6 @@ async fn report_all<L: Link>(link: Arc<L>, mut inbox: mpsc::Receiver<Report>) {
         batch.clear();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,6 @@
 //! What every handler can reach.
 
 use std::ops::Deref;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,8 +26,6 @@ pub struct Settings {
     pub request_timeout: Duration,
     /// What `self/info` says of the container runtime.
     pub runtime: String,
-    /// Where the server keeps its files, to see whether it still can.
-    pub data_dir: Option<PathBuf>,
 }
 
 impl Default for Settings {
@@ -39,7 +36,6 @@ impl Default for Settings {
             token_life: Duration::from_hours(24),
             request_timeout: Duration::from_secs(30),
             runtime: "none".into(),
-            data_dir: None,
         }
     }
 }

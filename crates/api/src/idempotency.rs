@@ -3,7 +3,7 @@
 //! The answer is kept in the transaction of the act itself, so there is no moment at which one
 //! exists without the other.
 
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::{FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
@@ -13,9 +13,9 @@ use serde::Serialize;
 use store::idempotency::{self, Answer};
 use store::{Tx, entropy};
 
-use crate::body::in_time;
+use crate::body::whole;
 use crate::caller::Caller;
-use crate::{App, BODY_LIMIT, Problem};
+use crate::{App, Problem};
 
 const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -37,13 +37,9 @@ pub(crate) async fn digest(request: Request, next: Next) -> Response {
     }
     let (mut parts, body) = request.into_parts();
     let deadline = parts.extensions.get().copied();
-    let bytes = match in_time(deadline, to_bytes(body, BODY_LIMIT)).await {
-        Ok(Ok(bytes)) => bytes,
-        Ok(Err(_)) => {
-            return Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "The body is larger than 1 MiB.")
-                .into_response();
-        }
-        Err(late) => return late.into_response(),
+    let bytes = match whole(body, deadline).await {
+        Ok(bytes) => bytes,
+        Err(problem) => return problem.into_response(),
     };
     let text = format!("{} {} {}", parts.method, parts.uri.path(), String::from_utf8_lossy(&bytes));
     parts.extensions.insert(Digest(entropy::hash(&text)));

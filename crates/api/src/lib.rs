@@ -22,7 +22,7 @@ mod problem;
 mod serve;
 mod throttle;
 
-use axum::extract::{DefaultBodyLimit, Request};
+use axum::extract::Request;
 use axum::http::Uri;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::get;
@@ -34,9 +34,6 @@ use utoipa_axum::router::OpenApiRouter;
 pub use app::{App, Settings};
 pub use problem::Problem;
 pub use serve::serve;
-
-/// The largest body that is read.
-const BODY_LIMIT: usize = 1024 * 1024;
 
 /// The OpenAPI documents, by name.
 pub fn documents() -> [(&'static str, OpenApi); 2] {
@@ -54,7 +51,7 @@ fn kargo_family() -> OpenApiRouter<App> {
 
 fn platform_family() -> OpenApiRouter<App> {
     let about = "Everything, versioned. Errors are problem documents (RFC 9457); unknown fields in a \
-                 body are an error; lists go on with `after`; creating calls take an Idempotency-Key; \
+                 body are an error; lists go on with `after`; creating calls of who is signed in take an Idempotency-Key; \
                  changes take If-Match.";
     OpenApiRouter::with_openapi(docs::blank("Paddock: platform", about)).merge(platform::routes())
 }
@@ -70,7 +67,6 @@ fn router(app: App) -> Router {
         .route("/metrics", get(observe::metrics))
         .fallback(docs::page)
         .layer(from_fn(idempotency::digest))
-        .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .layer(CatchPanicLayer::custom(observe::panicked))
         .layer(from_fn_with_state(app.clone(), observe::observe))
         .with_state(app)

@@ -21,7 +21,7 @@ pub(crate) const MAX_LIMIT: i64 = 1000;
 #[into_params(parameter_in = Query)]
 pub(crate) struct Slice {
     /// How many at most, from 1 to 1000.
-    #[param(minimum = 1, maximum = 1000, default = 100)]
+    #[param(value_type = Option<i64>, minimum = 1, maximum = 1000, default = 100)]
     limit: Option<String>,
     /// The last id of the part before.
     after: Option<String>,
@@ -74,10 +74,10 @@ pub(crate) fn cut<T>(items: &mut Vec<T>, limit: i64) -> bool {
 #[into_params(parameter_in = Query)]
 pub(crate) struct Numbered {
     /// Which page, from 0.
-    #[param(minimum = 0, default = 0)]
+    #[param(value_type = Option<i64>, minimum = 0, default = 0)]
     page: Option<String>,
     /// How many items a page has, from 1 to 1000.
-    #[param(minimum = 1, maximum = 1000, default = 20)]
+    #[param(value_type = Option<i64>, minimum = 1, maximum = 1000, default = 20)]
     offset: Option<String>,
 }
 

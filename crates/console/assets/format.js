@@ -12,6 +12,12 @@ export function quantity(kind, amount) {
   return `${number.format(Math.round((amount / 1024 ** power) * 100) / 100)} ${UNITS[power]}`;
 }
 
+/** An amount as it can be written into a form, without loss: `64Gi`, `1.5`. */
+export function exact(kind, amount) {
+  const power = BYTES.test(kind) ? [4, 3, 2, 1].find((power) => amount >= 1024 ** power && amount % 1024 ** power === 0) : 0;
+  return power ? `${amount / 1024 ** power}${UNITS[power].slice(0, 2)}` : String(amount);
+}
+
 /** `{cpu: 1, ram: 2}` as `1 cpu · 2 ram`; lines break only between the amounts. */
 export function quantities(amounts) {
   return Object.entries(amounts ?? {}).sort(byKind).map(([kind, amount]) => `${quantity(kind, amount)} ${kind}`.replaceAll(" ", "\u00a0")).join(" · ");
@@ -29,15 +35,16 @@ export function byKind([a], [b]) {
 export function ago(time, now = Date.now()) {
   const seconds = Math.round((now - Date.parse(time)) / 1000);
   if (Math.abs(seconds) < 5) return "just now";
-  const [amount, unit] = span(Math.abs(seconds));
+  const [amount, unit] = span(Math.abs(seconds), seconds > 0 ? Math.floor : Math.round);
   return seconds > 0 ? `${amount} ${unit} ago` : `in ${amount} ${unit}`;
 }
 
-function span(seconds) {
+/** A time that is left is rounded: what was given as 7 days shall not read as 6 a second later. */
+function span(seconds, round) {
   if (seconds < 60) return [seconds, "s"];
-  if (seconds < 3600) return [Math.floor(seconds / 60), "min"];
-  if (seconds < 2 * 86_400) return [Math.floor(seconds / 3600), "h"];
-  return [Math.floor(seconds / 86_400), "days"];
+  if (seconds < 3600) return [round(seconds / 60), "min"];
+  if (seconds < 2 * 86_400) return [round(seconds / 3600), "h"];
+  return [round(seconds / 86_400), "days"];
 }
 
 /** The full local date and time. */

@@ -1,7 +1,7 @@
 // What the console knows, kept true by the event stream.
 // An event says only that a subject changed; what it is now is always read from the server.
 
-import { call, list } from "./api.js";
+import { call, list, session, sessionEnd } from "./api.js";
 import { follow } from "./stream.js";
 
 const GATHER_MS = 120;
@@ -17,7 +17,8 @@ export function onChange(listener) {
   return () => listeners.delete(listener);
 }
 
-function changed() {
+/** Says that something changed. */
+export function changed() {
   if (due) return;
   due = true;
   setTimeout(() => {
@@ -35,6 +36,7 @@ class Collection {
   problem = null;
   #all = false;
   #ids = new Set();
+  #gone = new Set();
   #reading = null;
 
   constructor(path) {
@@ -56,7 +58,10 @@ class Collection {
     this.refresh(item.id);
   }
 
+  /** Forgets an item that is gone; an answer that is still on its way must not bring it back. */
   remove(id) {
+    this.#ids.delete(id);
+    if (this.#reading) this.#gone.add(id);
     if (this.items.delete(id)) changed();
   }
 
@@ -90,18 +95,20 @@ class Collection {
       changed();
     }
     this.#reading = null;
+    this.#gone.clear();
   }
 
   async #readAll() {
     const { items, more } = await list(this.path);
-    this.items = new Map(items.map((item) => [item.id, item]));
+    this.items = new Map(items.filter(({ id }) => !this.#gone.has(id)).map((item) => [item.id, item]));
     this.more = more;
     this.loaded = true;
   }
 
   async #readOne(id) {
     try {
-      this.items.set(id, await call("GET", `${this.path}/${encodeURIComponent(id)}`));
+      const item = await call("GET", `${this.path}/${encodeURIComponent(id)}`);
+      if (!this.#gone.has(id)) this.items.set(id, item);
     } catch (problem) {
       if (problem.status !== 404) throw problem;
       this.items.delete(id);
@@ -117,13 +124,8 @@ export const organizations = new Collection("/organizations");
 
 const kept = { cluster: clusters, deployment: deployments, user: users, invite: invites, organization: organizations };
 
-/** The name of whoever did something: the API gives an id or already a name. */
-export function person(who) {
-  return users.get(who)?.username ?? who;
-}
-
-/** The newest events, newest first, and how the stream is. */
-export const log = { events: [], state: "waiting" };
+/** The newest events, newest first; the users that events told of, also those who left; how the stream is. */
+export const log = { events: [], users: new Map(), state: "waiting" };
 
 /** Begins to follow; everything is read once the stream is open, so that nothing falls between. */
 export function start() {
@@ -143,27 +145,34 @@ export function start() {
 
 /** Puts events into the log, newest first and without repeats. */
 export function remember(events) {
+  for (const { kind, subject, data } of events) if (kind === "user" && data?.username) log.users.set(subject, data);
   const bySeq = new Map([...events, ...log.events].map((event) => [event.seq, event]));
   log.events = [...bySeq.values()].sort((a, b) => b.seq - a.seq).slice(0, EVENTS_KEPT);
   changed();
 }
 
 function onEvent(event) {
+  if (event.type === "user.removed" && event.subject === session?.user.id) return sessionEnd("Your account was removed.");
   remember([event]);
   const collection = kept[event.kind];
   if (!collection?.wanted) return;
-  const before = collection.get(event.subject);
-  if (/\.(deleted|removed)$/.test(event.type)) {
-    collection.remove(event.subject);
-    refreshClusters(event, before);
-  } else {
-    collection.refresh(event.subject).then(() => refreshClusters(event, before));
-  }
+  refreshClusters(event);
+  if (/\.(deleted|removed)$/.test(event.type)) collection.remove(event.subject);
+  else collection.refresh(event.subject);
 }
 
-/** A deployment that came, moved or went changed what its clusters have left. */
-function refreshClusters(event, before) {
-  if (event.kind !== "deployment") return;
-  const now = deployments.get(event.subject);
-  for (const id of new Set([before?.cluster_id, now?.cluster_id])) if (id) clusters.refresh(id);
+/** Where each deployment was when an event last told of it. */
+const places = new Map();
+
+/**
+ * A deployment that came, moved or went changed what its clusters have left. A shared cluster
+ * has no other way to tell: its own events reach only the platform administrator.
+ */
+function refreshClusters({ kind, subject, type, data }) {
+  if (kind !== "deployment" || !clusters.wanted) return;
+  const { placed_on, pinned_to } = data ?? {};
+  const touched = new Set([places.get(subject), deployments.get(subject)?.cluster_id, placed_on, pinned_to]);
+  for (const id of touched) if (id) clusters.refresh(id);
+  if (type.endsWith(".deleted")) places.delete(subject);
+  else places.set(subject, placed_on);
 }

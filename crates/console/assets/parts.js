@@ -2,6 +2,7 @@
 
 import { h, icon } from "./dom.js";
 import { ago, byKind, count, fullTime, quantity, sentence } from "./format.js";
+import { owner } from "./people.js";
 
 const TONES = {
   ready: "good", running: "good",
@@ -45,12 +46,18 @@ export function bars(capacity) {
   }));
 }
 
+/** Whose something is, for who sees more than their own. */
+export function ownerTag(item) {
+  const name = owner(item);
+  return name && h("span", { class: "tag", title: `Organization ${name}` }, name);
+}
+
 /** A cluster as a card that leads to its page. */
 export function clusterCard(cluster) {
   const where = [cluster.provider, cluster.cloud_provider, cluster.region].filter(Boolean);
   return h("article", { class: "card cluster" },
     h("header", {},
-      h("h3", {}, h("a", { href: `#/clusters/${cluster.id}` }, cluster.name), cluster.shared && h("span", { class: "tag" }, "shared")),
+      h("h3", {}, h("a", { href: `#/clusters/${cluster.id}` }, cluster.name), cluster.shared ? h("span", { class: "tag" }, "shared") : ownerTag(cluster)),
       badge(cluster.status)),
     cluster.status_reason && h("p", { class: "reason" }, cluster.status_reason),
     bars(cluster.capacity),

@@ -3,7 +3,7 @@
 import { call, session, sessionEnd, sessionStart } from "./api.js";
 import { h, icon, put, toast } from "./dom.js";
 import { dialog, field, form } from "./form.js";
-import { log, onChange, organizations } from "./live.js";
+import { changed, log, onChange, organizations } from "./live.js";
 
 const PLACES = [
   ["overview", "Overview", "o"],
@@ -20,6 +20,7 @@ export function shell() {
     h("a", { href: `#/${name}`, "data-place": name, title: `${label} (g ${key})` }, icon(name), h("span", {}, label)));
   const state = h("p", { class: "connection", role: "status" });
   const organization = h("span", { class: "org" });
+  const name = h("span", { class: "account-name" });
   const node = h("div", { class: "shell" },
     h("a", { class: "skip", href: "#main", onclick: (event) => (event.preventDefault(), main.focus()) }, "Skip to content"),
     h("div", { class: "side" },
@@ -28,14 +29,16 @@ export function shell() {
       h("div", { class: "side-end" },
         state,
         h("a", { class: "quiet-link", href: "/docs" }, icon("docs"), h("span", {}, "API")),
-        h("button", { class: "account", onclick: account, title: "Account" }, h("span", { class: "avatar", "aria-hidden": "true" }, session.user.username.slice(0, 1).toUpperCase()), h("span", { class: "account-name" }, session.user.display_name || session.user.username)),
+        h("button", { class: "account", onclick: account }, h("span", { class: "avatar", "aria-hidden": "true" }, session.user.username.slice(0, 1).toUpperCase()), name),
         h("button", { class: "quiet", "aria-label": "Sign out", title: "Sign out", onclick: signOut }, icon("exit")))),
     main);
   onChange(() => {
     const text = log.state === "live" ? "Live" : "Reconnecting…";
     if (state.textContent !== text) put(state, text).className = `connection ${log.state}`;
-    put(organization, organizations.get(session?.user.organization_id)?.name);
+    label(organization, organizations.get(session?.user.organization_id)?.name ?? "");
+    nameAccount(name);
   });
+  nameAccount(name);
   keyboard();
   return {
     node, main,
@@ -48,6 +51,18 @@ export function shell() {
   };
 }
 
+/** Shows a text that may be cut off; all of it is told on hover. */
+function label(node, text) {
+  if (node.textContent !== text) put(node, text).title = text;
+}
+
+function nameAccount(node) {
+  if (!session) return;
+  const { display_name, username } = session.user;
+  label(node, display_name || username);
+  node.parentElement.title = `${display_name || username} (${username}): account`;
+}
+
 async function signOut() {
   await call("POST", "/logout").catch(() => {});
   location.hash = "";
@@ -58,7 +73,7 @@ function account() {
   const { user } = session;
   dialog("Your account", (close) => form({
     fields: [
-      h("p", { class: "hint" }, `Signed in as ${user.username}. Leave the passwords empty to keep yours.`),
+      h("p", { class: "hint" }, `Signed in as ${user.username}. Leave the passwords empty to keep yours; a new one ends all your sign-ins.`),
       h("input", { type: "text", hidden: true, autocomplete: "username", value: user.username, "aria-hidden": "true" }),
       field({ name: "display_name", label: "Display name", value: user.display_name ?? "", autocomplete: "name" }),
       field({ name: "current_password", label: "Current password", type: "password", autocomplete: "current-password" }),
@@ -67,8 +82,9 @@ function account() {
     action: "Save", cancel: close,
     async send({ display_name, current_password, password }) {
       const next = await call("PATCH", "/users/me", { display_name, ...(password && { password, current_password }) });
+      if (password) return sessionEnd("Your password is changed. That ended all your sign-ins, here and elsewhere: sign in with the new one.");
       sessionStart({ ...session, user: next });
-      put(document.querySelector(".account-name"), next.display_name || next.username);
+      changed();
       close();
       toast("Saved");
     },

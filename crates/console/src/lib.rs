@@ -70,6 +70,7 @@ static FILES: &[(&str, File)] = &[
     embed!("format.js", JS),
     embed!("live.js", JS),
     embed!("parts.js", JS),
+    embed!("people.js", JS),
     embed!("shell.js", JS),
     embed!("stream.js", JS),
     embed!("views/cluster.js", JS),

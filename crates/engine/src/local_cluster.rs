@@ -9,23 +9,17 @@ use store::Db;
 
 const NAME: &str = "local";
 
-/// Makes sure that the cluster is there and has what the machine has.
+/// Makes sure that the cluster is there. It gets what the machine has; from then on its capacity is
+/// the platform administrator's business, and a restart does not undo what was set.
 pub async fn ensure(db: &Db, machine: &Resources) -> store::Result<()> {
     let mut tx = db.begin(Actor::Server).await?;
     tx.lock("local cluster").await?;
     match store::cluster::find_shared(&mut tx, NAME).await? {
-        Some(cluster) if cluster.total() == *machine => return Ok(()),
-        Some(cluster) => match store::cluster::set_total(&mut tx, cluster.id, machine).await {
-            Ok(_) => {}
-            Err(store::Error::Conflict(reason)) => {
-                tracing::warn!(
-                    reason,
-                    "this machine has less than before; its cluster keeps its capacity"
-                );
-                return Ok(());
-            }
-            Err(error) => return Err(error),
-        },
+        Some(cluster) if cluster.total() != *machine => {
+            let (declared, here) = (cluster.total(), machine);
+            tracing::info!(%declared, %here, "the cluster of this machine declares something else");
+        }
+        Some(_) => {}
         None => {
             store::cluster::create(&mut tx, None, &new(machine)).await?;
         }

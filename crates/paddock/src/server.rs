@@ -6,6 +6,7 @@ mod machine;
 use std::fs::File;
 use std::future::Future;
 use std::io::{IsTerminal as _, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -57,6 +58,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     if let Some(agent) = agent {
         let _ = agent.await;
     }
+    if let Err(error) = db.close().await {
+        tracing::warn!(%error, "the database was not left tidy; nothing is lost");
+    }
     tracing::info!("stopped");
     Ok(())
 }
@@ -90,7 +94,11 @@ fn stop_on_signal() -> anyhow::Result<impl Future<Output = ()>> {
 /// Makes the data directory and the SQLite file ours alone, for as long as these files live.
 fn take_files(settings: &Settings) -> anyhow::Result<Vec<File>> {
     let dir = &settings.data_dir;
-    std::fs::create_dir_all(dir)
+    // Hashes of passwords and the environments of deployments are in there.
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
         .with_context(|| format!("--data-dir: {} can't be made", dir.display()))?;
     let mut locks = vec![take("--data-dir", dir, &dir.join("lock"))?];
     if let Database::Sqlite(path, _) = &settings.database
@@ -145,7 +153,6 @@ fn api_settings(settings: &Settings) -> api::Settings {
         token_life: settings.token_life,
         request_timeout: settings.request_timeout,
         runtime: runtime.into(),
-        ..api::Settings::default()
     }
 }
 

@@ -250,7 +250,7 @@ pub async fn request_delete(tx: &mut Tx, cluster: &Cluster) -> Result<Cluster> {
     if leaving == 0 {
         let now = get(tx, Scope::All, cluster.id).await?;
         return Err(Error::Conflict(format!(
-            "the cluster {} still has {} deployments; delete them first",
+            "the cluster {} still has deployments ({}); delete them first",
             now.name, now.deployments
         )));
     }

@@ -3,6 +3,7 @@
 //! `read` gives something that can only look; `begin` gives a transaction, which happens at one
 //! instant and has one actor. After an error a transaction can only be dropped, on both engines.
 
+mod any_certificate;
 mod postgres;
 mod select;
 mod sqlite;
@@ -156,6 +157,14 @@ impl Db {
     /// Changes whenever there may be new events, from this process or another.
     pub fn event_signal(&self) -> watch::Receiver<u64> {
         self.0.signals.events.subscribe()
+    }
+
+    /// Leaves the database tidy before the process ends: what SQLite kept in its log goes to its file.
+    pub async fn close(&self) -> Result<()> {
+        match &self.0.engine {
+            Engine::Sqlite(sqlite) => sqlite.checkpoint().await,
+            Engine::Postgres(_) => Ok(()),
+        }
     }
 
     /// Makes sure that every committed event can be read. Only PostgreSQL has something to do here.

@@ -148,6 +148,8 @@ pub async fn delete(tx: &mut Tx, scope: Scope, id: UserId) -> Result<()> {
 async fn keep_an_owner(tx: &mut Tx, leaving: &User) -> Result<()> {
     // Two owners who leave at the same time must not both see the other stay.
     tx.lock(&format!("owners/{}", leaving.organization_id)).await?;
+    // Who waited looks again: what it is now counts, not what it was.
+    let leaving = get(tx, Scope::All, leaving.id).await?;
     let others = tx
         .number(
             sql!(

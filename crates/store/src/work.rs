@@ -139,14 +139,14 @@ async fn release(
     Ok(())
 }
 
-/// Keeps a lease for longer. False: somebody else has it now.
+/// Keeps a lease for longer. False: it was given back, or somebody else has it now.
 pub async fn renew(tx: &mut Tx, claim: &Claim, lease: Duration) -> Result<bool> {
     let until = tx.now() + lease;
     let renewed = tx
         .run(
             sql!(
                 "UPDATE work SET leased_until = $4, ready_at = $4 ",
-                "WHERE kind = $1 AND key = $2 AND fence = $3"
+                "WHERE kind = $1 AND key = $2 AND fence = $3 AND leased_until > 0"
             ),
             params![claim.key.kind, claim.key.key, claim.fence, until],
         )

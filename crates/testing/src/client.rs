@@ -32,7 +32,12 @@ pub struct Answer {
 impl Client {
     /// Somebody who is not signed in.
     pub fn new(base: &str) -> Self {
-        let http = reqwest::Client::builder().timeout(Duration::from_mins(2)).no_proxy().build();
+        // Connections are given up before the server does it, lest a request meets a closed one.
+        let http = reqwest::Client::builder()
+            .timeout(Duration::from_mins(2))
+            .pool_idle_timeout(Duration::from_secs(4))
+            .no_proxy()
+            .build();
         Self { http: http.expect("a client"), base: base.to_owned(), token: None }
     }
 

@@ -48,13 +48,13 @@ fn validator(document: &Value, schema: &Value) -> Arc<Validator> {
     static MADE: Mutex<BTreeMap<String, Arc<Validator>>> = Mutex::new(BTreeMap::new());
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     let key = format!("{} {schema}", document["info"]["title"]);
-    let make = || {
+    let fresh = || {
         let mut schema = schema.clone();
         schema["components"] = document["components"].clone();
         let validator = jsonschema::validator_for(&schema).expect("documents hold valid schemas");
         Arc::new(validator)
     };
-    made.entry(key).or_insert_with(make).clone()
+    made.entry(key).or_insert_with(fresh).clone()
 }
 
 /// The document and the operation that this call is in.

@@ -159,8 +159,8 @@ fn wants_stream(headers: &HeaderMap) -> bool {
 struct Reader {
     db: Db,
     scope: Scope,
-    /// The reader's token, and when it was last seen to be good.
-    token: Option<String>,
+    /// The reader, and when it was last seen to be allowed to read.
+    caller: Caller,
     believed_at: Time,
     filter: Filter,
     after: i64,
@@ -185,7 +185,7 @@ async fn stream(
     let reader = Reader {
         db: app.db.clone(),
         scope: caller.scope(),
-        token: caller.token,
+        caller,
         believed_at: app.db.now(),
         filter,
         after,
@@ -230,13 +230,22 @@ async fn next_batch(mut reader: Reader) -> Option<(Vec<Event>, Reader)> {
 
 /// May the reader still see this? Asked before something is shown, not more than every few seconds.
 async fn is_believed(reader: &mut Reader) -> bool {
-    let (now, Some(token)) = (reader.db.now(), &reader.token) else { return true };
+    let now = reader.db.now();
     if now.since(reader.believed_at) < BELIEVED_FOR {
         return true;
     }
     reader.believed_at = now;
-    let asked = async { store::token::find(&mut reader.db.read().await?, token, now).await };
-    matches!(asked.await, Ok(Some(_)))
+    let (user, token) = (&reader.caller.user, reader.caller.token.as_ref());
+    let asked = async {
+        let mut read = reader.db.read().await?;
+        let now_is = match token {
+            Some(token) => store::token::find(&mut read, token, now).await?.map(|found| found.0),
+            None => Some(store::user::get(&mut read, Scope::All, user.id).await?),
+        };
+        Ok::<_, store::Error>(now_is)
+    };
+    // Whoever was changed signs in again: the role or the password may be another.
+    matches!(asked.await, Ok(Some(now_is)) if now_is.generation == user.generation)
 }
 
 async fn read(reader: &Reader) -> store::Result<Vec<model::event::Event>> {

@@ -60,8 +60,7 @@ pub(crate) struct UserChange {
     /// By the user itself or an owner.
     display_name: Option<String>,
     /// `owner` or `member`; by an owner.
-    #[schema(value_type = Option<String>)]
-    role: Option<Role>,
+    role: Option<String>,
     /// A new password, by the user itself. All its sign-ins end.
     password: Option<String>,
     /// The password of now; needed to set a new one.
@@ -117,13 +116,14 @@ pub(crate) async fn user_update(
         store::user::get(&mut app.db.read().await?, caller.scope(), id).await?;
         caller.must_be_owner()?;
     }
+    let role = change.role.as_deref().map(str::parse::<Role>).transpose()?;
     let display_name = change.display_name.as_deref();
     let display_name =
         display_name.map(|text| name::line("display_name", text, 200)).transpose()?;
     let password_hash = new_password(&app, &caller, &change, is_self, from).await?;
     let mut tx = app.db.begin(caller.actor()).await?;
     seen.check(store::user::get(&mut tx, caller.scope(), id).await?.generation)?;
-    let change = store::user::Change { display_name, role: change.role, password_hash };
+    let change = store::user::Change { display_name, role, password_hash };
     let changed = store::user::set(&mut tx, caller.scope(), id, &change).await?;
     tx.commit().await?;
     app.cache.clear();

@@ -77,7 +77,7 @@ on_both_engines! {
                 refused(&answer, &format!("{} {body}", call.name()));
                 assert_eq!(answer.status, 400, "{} {body}", call.name());
                 let said = sentences(&answer);
-                assert!(said.contains(&format!("{field}.cpu")), "{} {body}: {said}", call.name());
+                assert!(said.contains(&format!(" at {field}")), "{} {body}: {said}", call.name());
             }
         }
         assert_eq!(world.picture().await, before);

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use testing::{Client, TestPaddock, on_both_engines};
 
 use crate::accounting::adds_up;
+use crate::placement::until_reason;
 use crate::world::{cluster_path, deployment_path, names_field};
 
 on_both_engines! {
@@ -115,8 +116,7 @@ on_both_engines! {
         let body = json!({"cluster_id": cluster, "resources": {"cpu": 2}});
         let id = ann.post("/api/v1/deployments", body).await.text("id");
         let path = deployment_path(&id);
-        let never = "Can never run on main: it needs 2 cpu, which is 1 cpu more than the cluster has.";
-        paddock.until(&ann, &path, "status_reason", never).await;
+        until_reason(&ann, &id, "Can never run on main: it needs 2 cpu, which is 1 cpu more").await;
         admin.patch(&cluster_path(&cluster), json!({"capacity": {"cpu": 2}})).await.expect(200);
         paddock.until(&ann, &path, "status", "running").await;
         adds_up(&paddock).await;

@@ -5,6 +5,9 @@ use testing::{Client, Engine, TestPaddock, TestSettings, on_both_engines};
 
 use crate::world::{World, cluster_path, deployment_path};
 
+/// What a filter should let through.
+type Rule<'a> = &'a dyn Fn(&Value) -> bool;
+
 on_both_engines! {
     async fn every_change_writes_its_one_event_and_says_who(engine: Engine) {
         let paddock = still(engine).await;
@@ -96,7 +99,7 @@ on_both_engines! {
         let after = |e: &Value| e["seq"].as_i64().unwrap() > seq;
         let of_cluster = |e: &Value| e["subject"] == **cluster;
         let later_deployments = |e: &Value| after(e) && e["kind"] == "deployment";
-        let checks: [(String, &dyn Fn(&Value) -> bool); 7] = [
+        let checks: [(String, Rule<'_>); 7] = [
             ("kind=cluster".into(), &|e| e["kind"] == "cluster"),
             (format!("subject={cluster}"), &of_cluster),
             ("type=deployment.running".into(), &|e| e["type"] == "deployment.running"),

@@ -14,7 +14,7 @@ use crate::world::deployment_path;
 async fn what_one_makes_the_other_shows_at_once() {
     let (paddock, replica) = TestPaddock::start_two(Engine::Postgres).await;
     let here = paddock.owner("ann").await;
-    let there = at(&replica.client, &here).await;
+    let there = at(&replica.client, &here);
     let cluster = paddock.cluster(&there, json!({"cpu": 2})).await;
     let body = json!({"cluster_id": cluster, "resources": {"cpu": 1}, "image": "web:1"});
     let id = here.post("/api/v1/deployments", body).await.text("id");
@@ -29,7 +29,7 @@ async fn what_one_makes_the_other_shows_at_once() {
 async fn a_stream_at_one_shows_what_happens_at_the_other() {
     let (paddock, replica) = TestPaddock::start_two(Engine::Postgres).await;
     let here = paddock.owner("ann").await;
-    let there = at(&replica.client, &here).await;
+    let there = at(&replica.client, &here);
     let mut stream = Stream::open(&there, "?type=cluster.created", None).await;
     for i in 0..10 {
         let body = json!({"name": format!("cluster {i}"), "capacity": {"cpu": 1}});
@@ -46,14 +46,14 @@ async fn a_token_that_ends_at_one_ends_at_the_other() {
     paddock.owner("ann").await;
     for _ in 0..3 {
         let here = paddock.sign_in("ann", "secret").await;
-        let there = at(&replica.client, &here).await;
+        let there = at(&replica.client, &here);
         there.get("/user/").await.expect(200);
         here.post("/api/v1/logout", json!({})).await.expect(204);
         until_refused(&there).await;
     }
     let ann = paddock.sign_in("ann", "secret").await;
     let mia = paddock.member(&ann, "mia").await;
-    let there = at(&replica.client, &mia).await;
+    let there = at(&replica.client, &mia);
     let id = there.get("/user/").await.text("id");
     ann.delete(&format!("/api/v1/users/{id}")).await.expect(204);
     until_refused(&there).await;
@@ -76,7 +76,7 @@ async fn two_that_start_at_once_on_an_empty_database_both_work() {
 async fn two_that_work_on_one_queue_never_give_capacity_out_twice() {
     let (paddock, replica) = TestPaddock::start_two(Engine::Postgres).await;
     let here = paddock.owner("ann").await;
-    let there = at(&replica.client, &here).await;
+    let there = at(&replica.client, &here);
     let cluster = paddock.cluster(&here, json!({"cpu": 7})).await;
     let answers = at_once(120, |i| {
         let client = [&here, &there][i % 2].clone();
@@ -96,12 +96,12 @@ async fn two_that_work_on_one_queue_never_give_capacity_out_twice() {
     adds_up(&paddock).await;
     let settings = TestSettings { is_still: true, ..TestSettings::default() };
     let third = paddock.replica(settings).await;
-    let page = at(&third.client, &here).await.get("/deployment/?offset=1000").await.expect(200);
+    let page = at(&third.client, &here).get("/deployment/?offset=1000").await.expect(200);
     assert_eq!(page["total"], 80);
 }
 
 /// The same person at another server.
-async fn at(server: &Client, person: &Client) -> Client {
+fn at(server: &Client, person: &Client) -> Client {
     server.with_token(person.token().expect("signed in"))
 }
 

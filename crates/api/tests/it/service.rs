@@ -100,9 +100,9 @@ on_both_engines! {
             let frame = r#"{"name":"","capacity":{"cpu":1}}"#.len();
             format!(r#"{{"name":"{}","capacity":{{"cpu":1}}}}"#, "x".repeat(bytes - frame))
         };
-        const MEBIBYTE: usize = 1024 * 1024;
+        let mebibyte: usize = 1024 * 1024;
         for key in [None, Some("key")] {
-            for (bytes, status) in [(MEBIBYTE, 400), (MEBIBYTE + 1, 413), (3 * MEBIBYTE, 413)] {
+            for (bytes, status) in [(mebibyte, 400), (mebibyte + 1, 413), (3 * mebibyte, 413)] {
                 let mut request = ann.request("POST", "/api/v1/clusters").body(body(bytes));
                 request = request.header(CONTENT_TYPE, "application/json");
                 if let Some(key) = key {

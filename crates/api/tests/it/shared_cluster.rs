@@ -6,6 +6,7 @@ use serde_json::json;
 use testing::{TestPaddock, on_both_engines};
 
 use crate::accounting::adds_up;
+use crate::placement::until_reason;
 use crate::world::{cluster_path, deployment_path};
 
 on_both_engines! {
@@ -77,8 +78,7 @@ on_both_engines! {
         paddock.until(&ann, &deployment_path(&first), "status", "running").await;
         // Full now; an organization's own cluster takes its owner's, not the others'.
         let second = zoe.post("/api/v1/deployments", body.clone()).await.text("id");
-        paddock.until(&zoe, &deployment_path(&second), "status_reason",
-            "Waits for a cluster with room for 1 cpu.").await;
+        until_reason(&zoe, &second, "Waits for a cluster with room for 1 cpu").await;
         let third = ann.post("/api/v1/deployments", body).await.text("id");
         let own = paddock.cluster(&ann, json!({"cpu": 8})).await;
         let placed = paddock.until(&ann, &deployment_path(&third), "status", "running").await;

@@ -2,7 +2,7 @@
 
 import { h, put } from "../dom.js";
 import { method, operationNode, operations } from "./operation.js";
-import { prose } from "./text.js";
+import { plain, prose } from "./text.js";
 import { setToken, token } from "./try.js";
 
 const DOCUMENTS = [["platform", "Platform"], ["kargo", "Kargo"]];
@@ -56,7 +56,17 @@ function page(name, doc) {
       hits += shown.filter(Boolean).length;
     }
     none.hidden = hits > 0;
+    put(title, hits === all.length ? `All ${hits} operations` : `${hits} of ${all.length} operations`);
   }
+
+  // On a narrow page the list is folded below its title; a chosen operation folds it again.
+  const title = h("summary");
+  const links = h("details", { onclick: (event) => event.target.closest("a") && fold() }, title, h("ul", {}, sections.map(({ link }) => link)));
+  const narrow = matchMedia("(max-width: 900px)");
+  const fold = () => (links.open = !narrow.matches);
+  narrow.addEventListener("change", fold);
+  fold();
+  filter();
 
   document.addEventListener("keydown", (event) => {
     if (event.key !== "/" || event.target.closest("input, textarea, select")) return;
@@ -68,12 +78,12 @@ function page(name, doc) {
       h("a", { class: "brand", href: "/" }, h("img", { src: "/assets/icon.svg", alt: "", width: 28, height: 28 }), "Paddock API"),
       h("div", { class: "switch", role: "group", "aria-label": "Document" }, DOCUMENTS.map(([other, label]) => h("a", { href: `/docs?api=${other}`, "aria-current": other === name && "page" }, label))),
       search,
-      h("nav", { "aria-label": "Operations" }, h("ul", {}, sections.map(({ link }) => link)))),
+      h("nav", { "aria-label": "Operations" }, links)),
     h("main", {}, intro(name, doc), none, sections.map(({ node }) => node)));
 }
 
 function navigation(one) {
-  return h("li", {}, h("a", { href: `#${one.id}`, "data-operation": one.id, class: one.deprecated && "deprecated" }, method(one.method), h("span", {}, one.summary ?? one.path)));
+  return h("li", {}, h("a", { href: `#${one.id}`, "data-operation": one.id, class: one.deprecated && "deprecated" }, method(one.method), h("span", {}, plain(one.summary ?? one.path))));
 }
 
 function intro(name, doc) {

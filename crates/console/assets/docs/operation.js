@@ -2,7 +2,7 @@
 
 import { copyButton, h } from "../dom.js";
 import { example, property, resolve, tree, typeText } from "./schema.js";
-import { prose } from "./text.js";
+import { plain, prose, spans } from "./text.js";
 import { tryIt } from "./try.js";
 
 const METHODS = ["get", "put", "post", "patch", "delete", "head", "options"];
@@ -41,7 +41,7 @@ export function bodyExample(doc, operation) {
 export function operationNode(doc, operation) {
   return h("article", { class: `operation${operation.deprecated ? " deprecated" : ""}`, id: operation.id },
     h("header", {},
-      h("h3", {}, h("a", { href: `#${operation.id}`, title: "Link to this operation" }, operation.summary ?? operation.id)),
+      h("h3", {}, h("a", { href: `#${operation.id}`, title: "Link to this operation" }, plain(operation.summary ?? operation.id))),
       h("p", { class: "route" }, method(operation.method), h("code", {}, operation.path), operation.open && h("span", { class: "tag" }, "no token needed"), operation.deprecated && h("span", { class: "tag" }, "deprecated"))),
     h("div", { class: "prose" }, prose(operation.description)),
     operation.parameters.length > 0 && part("Parameters", h("ul", { class: "props" }, operation.parameters.map((one) =>
@@ -65,7 +65,7 @@ function answer(doc, status, one) {
   const types = Object.keys(one.content ?? {});
   const media = types.find((type) => type.includes("json")) ?? types[0];
   const schema = one.content?.[media]?.schema;
-  const title = [h("span", { class: `code-${status[0]}` }, status), " ", one.description || "No body."];
+  const title = [h("span", { class: `code-${status[0]}` }, status), " ", one.description ? spans(one.description) : "No body."];
   if (!schema) return h("p", { class: "answer" }, title);
   const node = h("details", { class: "answer" }, h("summary", {}, title, h("span", { class: "prop-type" }, typeText(doc, schema))));
   node.addEventListener("toggle", () => {

@@ -1,6 +1,7 @@
 // Reads JSON schemas of an OpenAPI 3.1 document: references, types in words, examples, a tree to look at.
 
 import { h } from "../dom.js";
+import { spans } from "./text.js";
 
 const DEEPEST = 8;
 
@@ -100,7 +101,7 @@ export function property(doc, name, node, required, note) {
   const deep = below.properties ? below : typeof schema.additionalProperties === "object" ? solid(doc, schema.additionalProperties) : null;
   const item = h("li", {},
     h("div", { class: "prop" }, h("code", { class: "prop-name" }, name), h("span", { class: "prop-type" }, typeText(doc, node)), required && h("span", { class: "required" }, "required"), note && h("span", { class: "tag" }, note)),
-    (node.description ?? schema.description) && h("p", { class: "prop-text" }, node.description ?? schema.description),
+    (node.description ?? schema.description) && h("p", { class: "prop-text" }, spans(node.description ?? schema.description)),
     limits(schema) && h("p", { class: "prop-text faint" }, limits(schema)));
   if (deep?.properties) item.append(folded(doc, deep));
   return item;
@@ -118,6 +119,6 @@ export function tree(doc, node) {
   let schema = solid(doc, node);
   if (schema.items) schema = solid(doc, schema.items);
   const fields = Object.entries(schema.properties ?? {});
-  if (!fields.length) return h("p", { class: "prop-text" }, typeText(doc, node), schema.description && `: ${schema.description}`);
+  if (!fields.length) return h("p", { class: "prop-text" }, typeText(doc, node), schema.description && [": ", spans(schema.description)]);
   return h("ul", { class: "props" }, fields.map(([name, one]) => property(doc, name, one, schema.required?.includes(name))));
 }

@@ -17,7 +17,13 @@ export function prose(text) {
   });
 }
 
-function spans(text) {
+/** The text alone, for places that are links already. */
+export function plain(text) {
+  return String(text).replace(/`([^`]+)`/g, "$1").replace(/\*\*([^*]+)\*\*/g, "$1").replace(/\[([^\]]+)\]\([^)\s]+\)/g, "$1");
+}
+
+/** One line of a description as elements. */
+export function spans(text) {
   return text.split(/(`[^`]+`|\*\*[^*]+\*\*|\[[^\]]+\]\([^)\s]+\))/).map((part) => {
     if (/^`.+`$/.test(part)) return h("code", {}, part.slice(1, -1));
     if (/^\*\*.+\*\*$/.test(part)) return h("b", {}, part.slice(2, -2));

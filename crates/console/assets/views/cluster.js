@@ -3,11 +3,12 @@
 import { call, session } from "../api.js";
 import { copyButton, h, keyed, put, toast } from "../dom.js";
 import { amounts, confirm, dialog, field, form } from "../form.js";
-import { count, pairs } from "../format.js";
-import { clusters, deployments, person } from "../live.js";
+import { count, exact, pairs } from "../format.js";
+import { clusters, deployments } from "../live.js";
 import { badge, bars, empty, facts, failure, head, labels, time } from "../parts.js";
+import { isPlatform, owner, person } from "../people.js";
 import { deploymentCreate } from "./deployment_form.js";
-import { deploymentRow, deploymentTable } from "./deployments.js";
+import { deploymentRow, deploymentStamp, deploymentTable } from "./deployments.js";
 
 export function cluster(id) {
   const top = h("div");
@@ -24,14 +25,14 @@ export function cluster(id) {
       return put(top, clusters.problem ? failure(clusters.problem, () => clusters.load()) : clusters.loaded ? gone() : h("p", { class: "loading" }, "Loading…"));
     }
     node.classList.remove("bare");
-    const mark = JSON.stringify(one);
+    const mark = JSON.stringify([one, owner(one), madeBy(one)]);
     if (shown !== mark) put(top, about(one));
     shown = mark;
     document.title = `${one.name} · Paddock`;
     const mine = deployments.all.filter((deployment) => deployment.cluster_id === id).sort((a, b) => b.priority - a.priority);
     put(title, "Deployments", h("span", { class: "number" }, mine.length));
     running.body.parentElement.hidden = !mine.length;
-    keyed(running.body, mine, (deployment) => deployment.id, deploymentRow);
+    keyed(running.body, mine, (deployment) => deployment.id, deploymentRow, deploymentStamp);
   }
 
   clusters.refresh(id);
@@ -44,7 +45,11 @@ function gone() {
 
 /** Shared clusters belong to the platform; the others to their organization. */
 function mayChange(one) {
-  return session.user.access === "platform" || (!one.shared && one.organization_id === session.user.organization_id);
+  return isPlatform() || (!one.shared && one.organization_id === session.user.organization_id);
+}
+
+function madeBy(one) {
+  return person(one.created_by, one.organization_id);
 }
 
 function about(one) {
@@ -61,11 +66,11 @@ function about(one) {
     h("div", { class: "columns" },
       h("section", { class: "panel" }, h("h2", {}, "Capacity"), bars(one.capacity)),
       h("section", { class: "panel" }, h("h2", {}, "About"), facts([
-        ["Owner", one.shared ? "Shared by everyone" : "Your organization"],
+        ["Owner", one.shared ? "Shared by everyone" : isPlatform() ? owner(one) : "Your organization"],
         ["Provider", one.provider],
         ["Place", [one.cloud_provider, one.region].filter(Boolean).join(" · ")],
         ["Labels", labels(one.labels)],
-        ["Created", [time(one.created_at), one.created_by && ` by ${person(one.created_by)}`]],
+        ["Created", [time(one.created_at), one.created_by && ` by ${madeBy(one)}`]],
         ["Changed", time(one.updated_at)],
         ["Id", h("span", { class: "copyable" }, h("code", {}, one.id), copyButton(one.id, "Copy the id"))],
       ]))),
@@ -73,8 +78,8 @@ function about(one) {
 }
 
 function edit(one) {
-  const platform = session.user.access === "platform";
-  const totals = Object.entries(one.capacity).map(([kind, { total }]) => [kind, String(total)]);
+  const platform = isPlatform();
+  const totals = Object.entries(one.capacity).map(([kind, { total }]) => [kind, exact(kind, total)]);
   const capacity = amounts("capacity", "Capacity", totals);
   dialog(`Edit ${one.name}`, (close) => form({
     fields: [

@@ -6,6 +6,7 @@ import { amounts, dialog, field, form } from "../form.js";
 import { pairs } from "../format.js";
 import { clusters as known } from "../live.js";
 import { clusterCard, empty, failure, head } from "../parts.js";
+import { owner } from "../people.js";
 
 export function clusters() {
   const search = h("input", { type: "search", placeholder: "Filter by name, provider, region or label", "aria-label": "Filter clusters", oninput: update });
@@ -17,7 +18,7 @@ export function clusters() {
     if (!known.loaded) return put(cards, known.problem ? failure(known.problem, () => known.load()) : h("p", { class: "loading" }, "Loading…"));
     const wanted = search.value.trim().toLowerCase();
     const shown = known.all.filter((one) => !wanted || text(one).includes(wanted)).sort((a, b) => a.name.localeCompare(b.name));
-    keyed(cards, shown, (one) => one.id, clusterCard);
+    keyed(cards, shown, (one) => one.id, clusterCard, (one) => [one, owner(one)]);
     if (shown.length) return;
     put(cards, known.all.length ? empty("No cluster matches", "Try fewer letters.") : empty("No clusters yet", "A cluster is a place with capacity where deployments run.", create()));
   }
@@ -26,7 +27,7 @@ export function clusters() {
 }
 
 function text(one) {
-  return [one.name, one.status, one.provider, one.cloud_provider, one.region, ...Object.entries(one.labels ?? {}).flat()].join(" ").toLowerCase();
+  return [one.name, one.status, one.provider, one.cloud_provider, one.region, owner(one), ...Object.entries(one.labels ?? {}).flat()].join(" ").toLowerCase();
 }
 
 function clusterCreate() {

@@ -4,8 +4,9 @@ import { call, list } from "../api.js";
 import { announce, copyButton, h, keyed, put, toast } from "../dom.js";
 import { confirm, dialog, field, form } from "../form.js";
 import { pairs, quantities, sentence } from "../format.js";
-import { clusters, deployments, log, person } from "../live.js";
+import { clusters, deployments, log } from "../live.js";
 import { badge, empty, eventReason, eventTitle, eventTone, facts, failure, head, labels, time } from "../parts.js";
+import { owner, person } from "../people.js";
 
 export function deployment(id) {
   const top = h("div");
@@ -22,7 +23,7 @@ export function deployment(id) {
       shown = null;
       return put(top, deployments.problem ? failure(deployments.problem, () => deployments.load()) : deployments.loaded ? gone() : h("p", { class: "loading" }, "Loading…"));
     }
-    const mark = JSON.stringify([one, clusters.get(one.cluster_id)?.name]);
+    const mark = JSON.stringify([one, clusters.get(one.cluster_id)?.name, owner(one), madeBy(one)]);
     if (shown !== mark) put(top, about(one));
     shown = mark;
     document.title = `${one.name || one.id} · Paddock`;
@@ -35,7 +36,7 @@ export function deployment(id) {
     if (!past) return put(line, h("li", { class: "none" }, "Loading…"));
     const live = log.events.filter((event) => event.subject === id);
     const all = [...new Map([...past, ...live].map((event) => [event.seq, event])).values()].sort((a, b) => b.seq - a.seq);
-    keyed(line, all, (event) => event.seq, step);
+    keyed(line, all, (event) => event.seq, step, (event) => [event.seq, actor(event)]);
     if (!all.length) put(line, h("li", { class: "none" }, "Nothing is recorded yet."));
   }
 
@@ -51,10 +52,18 @@ function gone() {
   return empty("This deployment does not exist", "It may have been deleted, or it belongs to someone else.", h("a", { class: "button plain", href: "#/deployments" }, "All deployments"));
 }
 
+function actor(event) {
+  return person(event.actor, event.organization_id);
+}
+
+function madeBy(one) {
+  return person(one.created_by, one.organization_id);
+}
+
 function step(event) {
   const reason = eventReason(event);
   return h("li", { class: eventTone(event) },
-    h("div", { class: "row-head" }, h("b", {}, eventTitle(event)), h("span", { class: "side-note" }, time(event.at), event.actor && ` · ${person(event.actor)}`)),
+    h("div", { class: "row-head" }, h("b", {}, eventTitle(event)), h("span", { class: "side-note" }, time(event.at), event.actor && ` · ${actor(event)}`)),
     reason && h("p", { class: "reason" }, reason));
 }
 
@@ -83,7 +92,8 @@ function about(one) {
         ["Environment", environment(one.env)],
       ])),
       h("section", { class: "panel" }, h("h2", {}, "About"), facts([
-        ["Created", [time(one.created_at), one.created_by && ` by ${person(one.created_by)}`]],
+        ["Organization", owner(one)],
+        ["Created", [time(one.created_at), one.created_by && ` by ${madeBy(one)}`]],
         ["Started", one.started_at && time(one.started_at)],
         ["Changed", time(one.updated_at)],
         ["Labels", labels(one.labels)],

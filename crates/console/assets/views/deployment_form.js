@@ -5,11 +5,12 @@ import { h, toast } from "../dom.js";
 import { amounts, dialog, field, form } from "../form.js";
 import { pairs, words } from "../format.js";
 import { clusters, deployments } from "../live.js";
+import { owner } from "../people.js";
 
 /** Opens the form; `cluster` is chosen beforehand when it is known. */
 export function deploymentCreate(cluster = "") {
   const resources = amounts("resources", "Needs", [["cpu", "1"], ["ram", "512Mi"]]);
-  const places = clusters.all.sort((a, b) => a.name.localeCompare(b.name)).map((one) => [one.id, one.shared ? `${one.name} (shared)` : one.name]);
+  const places = clusters.all.sort((a, b) => a.name.localeCompare(b.name)).map((one) => [one.id, placeName(one)]);
   const create = creator("/deployments");
   dialog("New deployment", (close) => form({
     fields: [
@@ -35,6 +36,11 @@ export function deploymentCreate(cluster = "") {
       location.hash = `#/deployments/${made.id}`;
     },
   }));
+}
+
+function placeName(one) {
+  const whose = one.shared ? "shared" : owner(one);
+  return whose ? `${one.name} (${whose})` : one.name;
 }
 
 /** Only what was filled in is sent: the server knows the defaults. */

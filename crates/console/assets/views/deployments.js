@@ -3,7 +3,8 @@
 import { h, keyed, put } from "../dom.js";
 import { quantities, sentence } from "../format.js";
 import { clusters, deployments as known } from "../live.js";
-import { empty, failure, head, status, time } from "../parts.js";
+import { empty, failure, head, ownerTag, status, time } from "../parts.js";
+import { owner } from "../people.js";
 import { deploymentCreate } from "./deployment_form.js";
 
 const PAGE = 100;
@@ -34,7 +35,7 @@ export function deployments() {
       (chip) => h("button", { class: "chip", "aria-pressed": String(chip.on), onclick: () => choose(chip.name) }, sentence(chip.name), h("span", { class: "number" }, chip.number)));
     const wanted = search.value.trim().toLowerCase();
     const found = all.filter((one) => inGroup(one, group) && (!wanted || text(one).includes(wanted))).sort((a, b) => b.created_at.localeCompare(a.created_at) || b.id.localeCompare(a.id));
-    keyed(table.body, found.slice(0, most), (one) => one.id, deploymentRow, (one) => [one, clusters.get(one.cluster_id)?.name]);
+    keyed(table.body, found.slice(0, most), (one) => one.id, deploymentRow, deploymentStamp);
     table.body.parentElement.hidden = !found.length;
     put(below, note(found));
   }
@@ -58,7 +59,7 @@ function inGroup(one, group) {
 }
 
 function text(one) {
-  return [one.name, one.image, one.id, one.status, clusters.get(one.cluster_id)?.name, ...Object.entries(one.labels ?? {}).flat()].join(" ").toLowerCase();
+  return [one.name, one.image, one.id, one.status, owner(one), clusters.get(one.cluster_id)?.name, ...Object.entries(one.labels ?? {}).flat()].join(" ").toLowerCase();
 }
 
 /** An image's name that a narrow column breaks after its slashes. */
@@ -74,16 +75,21 @@ export function deploymentTable(style = "") {
   return { node, body };
 }
 
+/** What a row depends on. */
+export function deploymentStamp(one) {
+  return [one, clusters.get(one.cluster_id)?.name, owner(one)];
+}
+
 /** One deployment as a row; a click anywhere opens it, the link does so for the keyboard. */
 export function deploymentRow(one) {
   const href = `#/deployments/${one.id}`;
   const cluster = clusters.get(one.cluster_id);
   const open = (event) => event.target.closest("a, button") || getSelection().toString() || (location.hash = href);
   return h("tr", { onclick: open },
-    h("td", { class: "main-cell" }, h("a", { href }, one.name || one.id), one.image ? h("p", { class: "sub image" }, breakable(one.image)) : h("p", { class: "sub" }, "holds capacity, runs nothing")),
+    h("td", { class: "main-cell" }, h("a", { href }, one.name || one.id), ownerTag(one), one.image ? h("p", { class: "sub image" }, breakable(one.image)) : h("p", { class: "sub" }, "holds capacity, runs nothing")),
     h("td", {}, status(one)),
     h("td", { "data-label": "Cluster", class: "nowrap" }, cluster ? h("a", { href: `#/clusters/${cluster.id}` }, cluster.name) : one.cluster_id ?? h("span", { class: "faint" }, "any")),
-    h("td", { "data-label": "Needs" }, quantities(one.resources), one.replicas > 1 && h("span", { class: "faint" }, ` × ${one.replicas}`)),
+    h("td", { "data-label": "Needs" }, quantities(one.resources), one.replicas > 1 && h("span", { class: "faint" }, `\u00a0×\u00a0${one.replicas}`)),
     h("td", { "data-label": "Priority", class: "figure" }, one.priority),
     h("td", { "data-label": "Created", class: "nowrap" }, time(one.created_at)));
 }

@@ -2,8 +2,9 @@
 
 import { call, session } from "../api.js";
 import { h, keyed, put } from "../dom.js";
-import { clusters, deployments, invites, log, organizations, person, remember, users } from "../live.js";
-import { eventReason, eventTitle, eventTone, head, time } from "../parts.js";
+import { clusters, deployments, invites, log, organizations, remember, users } from "../live.js";
+import { eventReason, eventTitle, eventTone, head, ownerTag, time } from "../parts.js";
+import { owner, person } from "../people.js";
 
 const BACK_MS = 24 * 3600 * 1000;
 const PAGE = 1000;
@@ -48,7 +49,7 @@ export function events() {
     options(kinds, all);
     const wanted = search.value.trim().toLowerCase();
     const shown = all.filter((event) => (!kinds.value || event.kind === kinds.value) && (!wanted || text(event).includes(wanted)));
-    keyed(rows, shown, (event) => event.seq, fullRow, (event) => [event.seq, name(event), person(event.actor)]);
+    keyed(rows, shown, (event) => event.seq, fullRow, (event) => [...eventStamp(event), actor(event)]);
     if (!shown.length) put(rows, h("li", { class: "none" }, all.length ? "No event matches." : "Nothing has happened in the last day. New events show up here by themselves."));
   }
 
@@ -65,14 +66,14 @@ function options(select, all) {
 }
 
 function text(event) {
-  return [event.type, name(event), event.subject, person(event.actor), eventReason(event)].join(" ").toLowerCase();
+  return [event.type, name(event), event.subject, actor(event), owner(event), eventReason(event)].join(" ").toLowerCase();
 }
 
 const KNOWN = { cluster: clusters, deployment: deployments, organization: organizations, user: users, invite: invites };
 
 function name(event) {
   const item = KNOWN[event.kind]?.get(event.subject);
-  return item?.name ?? item?.username ?? event.data?.name ?? event.data?.username ?? event.subject;
+  return item?.name ?? item?.username ?? event.data?.name ?? event.data?.username ?? (event.kind === "invite" ? "" : event.subject);
 }
 
 function subject(event) {
@@ -81,12 +82,21 @@ function subject(event) {
   return known && !gone ? h("a", { href: `#/${event.kind}s/${event.subject}` }, name(event)) : h("span", {}, name(event));
 }
 
+function actor(event) {
+  return person(event.actor, event.organization_id);
+}
+
+/** What a row depends on. */
+export function eventStamp(event) {
+  return [event.seq, name(event), Boolean(KNOWN[event.kind]?.get(event.subject)), owner(event)];
+}
+
 /** One event in a short list. */
 export function eventRow(event) {
   const reason = eventReason(event);
   return h("li", { class: `event ${eventTone(event)}` },
     h("div", { class: "row-head" },
-      h("span", {}, h("span", { class: "event-kind" }, event.kind), " ", subject(event), " ", h("b", {}, eventTitle(event).toLowerCase())),
+      h("span", {}, h("span", { class: "event-kind" }, event.kind), " ", subject(event), " ", h("b", {}, eventTitle(event).toLowerCase()), event.kind !== "organization" && ownerTag(event)),
       h("span", { class: "side-note" }, time(event.at))),
     reason && h("p", { class: "reason" }, reason));
 }
@@ -94,7 +104,7 @@ export function eventRow(event) {
 function fullRow(event) {
   const row = eventRow(event);
   row.append(h("details", {},
-    h("summary", {}, h("code", {}, event.type), event.actor && ` by ${person(event.actor)}`),
+    h("summary", {}, h("code", {}, event.type), event.actor && ` by ${actor(event)}`),
     h("pre", {}, JSON.stringify(event, null, 2))));
   return row;
 }

@@ -3,8 +3,9 @@
 import { call, creator } from "../api.js";
 import { copy, h, put, toast } from "../dom.js";
 import { confirm, dialog, field, form } from "../form.js";
-import { invites, person } from "../live.js";
-import { time } from "../parts.js";
+import { invites } from "../live.js";
+import { ownerTag, time } from "../parts.js";
+import { byUsername, owner, person } from "../people.js";
 
 const TERMS = [["", "The server's default"], ["3600", "1 hour"], ["86400", "1 day"], ["604800", "7 days"]];
 
@@ -42,16 +43,31 @@ export function inviteRow(invite, isOwner) {
   const [word, tone] = state(invite);
   return h("li", { class: "member" },
     h("div", { class: "grow" },
-      h("span", { class: `badge ${tone}` }, word),
-      h("p", { class: "sub" }, "by ", person(invite.created_by), " · ", invite.active ? "ends " : "ended ", time(invite.expires_at), invite.times_used > 1 && ` · used ${invite.times_used} times`)),
+      h("span", { class: `badge ${tone}` }, word), ownerTag(invite),
+      h("p", { class: "sub" }, "made by ", madeBy(invite), " · ", when(invite), invite.times_used > 1 && ` · used ${invite.times_used} times`)),
     isOwner && !invite.active && h("button", { class: "plain small", onclick: () => reopen(invite) }, "Re-open"),
     isOwner && invite.active && h("button", { class: "plain small warn", onclick: () => revoke(invite) }, "Revoke"));
 }
 
 function state(invite) {
   if (invite.active) return ["Open", "good"];
-  if (invite.used_by) return [`Used by ${invite.used_by}`, "calm"];
-  return invite.expired ? ["Expired", "wait"] : ["Revoked", "calm"];
+  if (invite.used_by) return [`Used by ${byUsername(invite.used_by)}`, "calm"];
+  return ["Ended", "wait"];
+}
+
+/** An invite that was used still has its time to run: that says nothing any more. */
+function when(invite) {
+  if (invite.active) return ["ends ", time(invite.expires_at)];
+  return invite.used_by ? ["used ", time(invite.used_at)] : ["ended ", time(invite.expires_at)];
+}
+
+function madeBy(invite) {
+  return person(invite.created_by, invite.organization_id);
+}
+
+/** What a row depends on. */
+export function inviteStamp(invite) {
+  return [invite, state(invite), madeBy(invite), owner(invite)];
 }
 
 function reopen(invite) {

@@ -6,15 +6,16 @@ import { confirm, dialog, field, form } from "../form.js";
 import { count } from "../format.js";
 import { invites, organizations, users } from "../live.js";
 import { failure, head, time } from "../parts.js";
-import { inviteCreate, inviteRow } from "./invites.js";
+import { isPlatform } from "../people.js";
+import { inviteCreate, inviteRow, inviteStamp } from "./invites.js";
 
 export function organization() {
   const top = h("div");
   const members = h("ul", { class: "rows" });
   const open = h("ul", { class: "rows" });
   const all = h("ul", { class: "rows" });
-  const others = h("section", { class: "panel", hidden: session.user.access !== "platform" }, h("h2", {}, "All organizations"), all);
-  const isOwner = () => session.user.role === "owner" || session.user.access === "platform";
+  const others = h("section", { class: "panel", hidden: !isPlatform() }, h("h2", {}, "All organizations"), all);
+  const isOwner = () => session.user.role === "owner" || isPlatform();
   const node = h("div", {}, top,
     h("div", { class: "columns" },
       h("section", { class: "panel" }, h("h2", {}, "Members"), members),
@@ -27,17 +28,18 @@ export function organization() {
     const mark = JSON.stringify([mine, organizations.loaded]);
     if (shown !== mark) put(top, mine ? about(mine, isOwner()) : head("Organization"));
     shown = mark;
-    rows(members, users, users.all.sort((a, b) => a.username.localeCompare(b.username)), (user) => memberRow(user, isOwner()), "Nobody is here yet.");
-    rows(open, invites, invites.all.sort((a, b) => b.created_at.localeCompare(a.created_at)), (invite) => inviteRow(invite, isOwner()), "No invites. Make one to let somebody join.");
+    rows(members, users, users.all.filter((user) => user.organization_id === session.user.organization_id).sort((a, b) => a.username.localeCompare(b.username)), (user) => memberRow(user, isOwner()), "Nobody is here yet.");
+    rows(open, invites, invites.all.sort((a, b) => b.created_at.localeCompare(a.created_at)), (invite) => inviteRow(invite, isOwner()), "No invites. Make one to let somebody join.", inviteStamp);
     rows(all, organizations, organizations.all.sort((a, b) => a.name.localeCompare(b.name)), organizationRow, "");
   }
 
   invites.load();
+  organizations.load();
   return { title: "Organization", node, update };
 }
 
-function rows(node, collection, items, build, none) {
-  keyed(node, items, (item) => item.id, build);
+function rows(node, collection, items, build, none, stamp) {
+  keyed(node, items, (item) => item.id, build, stamp);
   if (items.length) return;
   put(node, collection.problem ? failure(collection.problem, () => collection.load()) : h("li", { class: "none" }, collection.loaded ? none : "Loading…"));
 }

@@ -3,8 +3,9 @@
 import { h, keyed, put } from "../dom.js";
 import { count } from "../format.js";
 import { clusters, deployments, log } from "../live.js";
-import { clusterCard, empty, failure, head, status, time } from "../parts.js";
-import { recentEvents, eventRow } from "./events.js";
+import { clusterCard, empty, failure, head, ownerTag, status, time } from "../parts.js";
+import { owner } from "../people.js";
+import { eventRow, eventStamp, recentEvents } from "./events.js";
 import { deploymentCreate } from "./deployment_form.js";
 
 const CLUSTERS_SHOWN = 12;
@@ -39,12 +40,12 @@ export function overview() {
     const line = waiting();
     keyed(tiles, counts(line), (tile) => tile.label, tileNode);
     const all = clusters.all.sort((a, b) => a.name.localeCompare(b.name));
-    keyed(cards, all.slice(0, CLUSTERS_SHOWN), (one) => one.id, clusterCard);
+    keyed(cards, all.slice(0, CLUSTERS_SHOWN), (one) => one.id, clusterCard, (one) => [one, owner(one)]);
     if (!all.length) put(cards, empty("No clusters yet", "A cluster is where deployments run.", h("a", { class: "button plain", href: "#/clusters" }, "Go to clusters")));
     put(more, all.length > CLUSTERS_SHOWN && h("a", { href: "#/clusters" }, `All ${count(all.length, "cluster")}`));
-    keyed(queue, line.slice(0, WAITING_SHOWN), (one) => one.id, waitingRow);
+    keyed(queue, line.slice(0, WAITING_SHOWN), (one) => one.id, waitingRow, (one) => [one, owner(one)]);
     if (!line.length) put(queue, h("li", { class: "none" }, "Nothing waits. Every deployment has its place."));
-    keyed(recent, log.events.slice(0, EVENTS_SHOWN), (event) => event.seq, eventRow, (event) => [event.seq, deployments.get(event.subject)?.name, clusters.get(event.subject)?.name]);
+    keyed(recent, log.events.slice(0, EVENTS_SHOWN), (event) => event.seq, eventRow, eventStamp);
     if (!log.events.length) put(recent, h("li", { class: "none" }, "Nothing has happened lately."));
   }
 
@@ -70,6 +71,6 @@ function tileNode({ label, value, tone, href }) {
 
 function waitingRow(one) {
   return h("li", {},
-    h("div", { class: "row-head" }, h("a", { href: `#/deployments/${one.id}` }, one.name || one.id), h("span", { class: "side-note" }, `priority ${one.priority} · `, time(one.created_at))),
+    h("div", { class: "row-head" }, h("span", {}, h("a", { href: `#/deployments/${one.id}` }, one.name || one.id), ownerTag(one)), h("span", { class: "side-note" }, `priority ${one.priority} · `, time(one.created_at))),
     status(one));
 }

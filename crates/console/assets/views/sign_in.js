@@ -95,6 +95,7 @@ async function check(code, state) {
     const invite = await call("POST", "/invites/check", { code });
     const name = invite.organization?.name ?? invite.organization;
     put(state, invite.active ? `You will join ${name}. The invite ends ${ago(invite.expires_at)}.`
+      : invite.used_by ? `This invite was used by ${invite.used_by}. Ask for a new one.`
       : invite.expired ? "This invite has expired. Ask for it to be opened again."
       : "This invite can't be used any more. Ask for a new one.");
   } catch (problem) {

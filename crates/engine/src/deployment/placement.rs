@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use model::cluster::{Cluster, Status};
-use model::deployment::Deployment;
+use model::deployment::{self, Deployment};
 use model::event::Actor;
 use model::placement::{Held, Plan, Wait, Waiting, plan};
 use model::work::Next;
@@ -112,7 +112,8 @@ async fn rooms_elsewhere(
 /// A plan, ready to be carried out.
 enum Do<'a> {
     Place(&'a Deployment),
-    Preempt(DeploymentId, String),
+    /// The first yields to the second.
+    Preempt(DeploymentId, DeploymentId, String),
     Explain(&'a Deployment, String),
 }
 
@@ -124,14 +125,19 @@ fn steps<'a>(cluster: &Cluster, queue: &'a [Deployment], plan: Plan) -> Vec<Do<'
         let (name, priority) = (&by.name, by.priority);
         Some(Do::Preempt(
             victim,
+            by.id,
             format!(
-                "Yielded to {name} ({}), which has priority {priority}; waits for room.",
-                by.id
+                "Yielded to {name}, which has priority {priority}; starts again as soon as there is room."
             ),
         ))
     });
     let waits = plan.waits.into_iter().filter_map(|(id, wait)| {
         let deployment = by_id.get(&id).copied()?;
+        // To whom it yielded says more than what it waits for.
+        let has_yielded = deployment.status == deployment::Status::Preempted;
+        if has_yielded && !matches!(wait, Wait::Never { .. }) {
+            return None;
+        }
         Some(Do::Explain(deployment, explain(cluster, deployment, &wait)))
     });
     places.chain(yields).chain(waits).collect()
@@ -141,7 +147,9 @@ fn steps<'a>(cluster: &Cluster, queue: &'a [Deployment], plan: Plan) -> Vec<Do<'
 fn explain(cluster: &Cluster, deployment: &Deployment, wait: &Wait) -> String {
     let (name, request) = (&cluster.name, deployment.spec.request());
     if deployment.pinned_to.is_none() {
-        return format!("Waits for a cluster with room for {request}.");
+        return format!(
+            "Waits for a cluster with room for {request}, and starts as soon as there is one."
+        );
     }
     let short =
         |missing: &Resources| missing.iter().map(|(kind, _)| kind).collect::<Vec<_>>().join(", ");
@@ -150,7 +158,10 @@ fn explain(cluster: &Cluster, deployment: &Deployment, wait: &Wait) -> String {
             "Can never run on {name}: it needs {request}, which is {missing} more than the cluster has."
         ),
         Wait::Short { missing } => {
-            format!("Waits for {} on {name}: it needs {request}.", short(missing))
+            format!(
+                "Waits for {} on {name}: it needs {request}, and starts as soon as that is free.",
+                short(missing)
+            )
         }
         Wait::Yielding => format!("Waits for lower priorities to stop on {name}."),
     }
@@ -190,7 +201,7 @@ impl Placement {
             Do::Place(deployment) => {
                 placing::place(tx, deployment, cluster, self.limit_per_cluster).await.map(drop)
             }
-            Do::Preempt(victim, reason) => placing::preempt(tx, *victim, reason).await,
+            Do::Preempt(victim, by, reason) => placing::preempt(tx, *victim, *by, reason).await,
             Do::Explain(deployment, reason) => placing::set_reason(tx, deployment, reason).await,
         }
     }

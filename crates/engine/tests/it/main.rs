@@ -1,6 +1,8 @@
 //! The engine, on both databases: the driver with workers that do what a test wants, and the real
 //! workers with a simulated agent.
 
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
 mod agent;
 mod cluster;
 mod driver;

@@ -83,11 +83,15 @@ pub(crate) async fn sign_in(
 pub(crate) async fn sign_in_new(
     api: &Api,
     session: &mut Session,
+    printer: &Printer,
     username: &str,
     password: &str,
 ) -> Result<(), Error> {
     match sign_in(api, session, username, password).await {
-        Ok(_) => Ok(()),
+        Ok(_) => {
+            printer.note(&format!("signed in to {} as {username}", api.address()));
+            Ok(())
+        }
         Err(error) => Err(Error::failed_but(
             format!("user {username} was made, but could not sign in: {}", error.what()),
             format!(r#"run "paddock login --username {username}""#),

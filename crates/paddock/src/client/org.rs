@@ -107,7 +107,7 @@ async fn create(
     }
     let body = json!({ "name": name, "owner": owner });
     let answer = api.send(&Call::post(&["organizations"], Some(body)).open()).await?;
-    login::sign_in_new(api, &mut session, &user.username, &password).await?;
+    login::sign_in_new(api, &mut session, printer, &user.username, &password).await?;
     printer.answer(&answer, || {
         let Created { organization } = api.read(&answer)?;
         Ok(Table::new(&["ID", "NAME", "OWNER"])
@@ -130,7 +130,7 @@ async fn join(
         body["display_name"] = display_name.into();
     }
     let answer = api.send(&Call::post(&["invites", "redeem"], Some(body)).open()).await?;
-    login::sign_in_new(api, &mut session, &user.username, &password).await?;
+    login::sign_in_new(api, &mut session, printer, &user.username, &password).await?;
     printer.answer(&answer, || Ok(user_table(&[api.read(&answer)?])))
 }
 

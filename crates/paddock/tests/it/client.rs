@@ -14,7 +14,8 @@ fn who_makes_an_organization_is_signed_in_until_the_logout() {
     ann.run("whoami").fails(1, &["not signed in to http://", "run \"paddock login\""]);
     ann.run("org create acme --username ann --display-name Ann")
         .succeeds()
-        .prints(&["ID ", "NAME", "acme", "ann"]);
+        .prints(&["ID ", "NAME", "acme", "ann"])
+        .remarks(&["signed in to http://", " as ann\n"]);
     ann.run("whoami").succeeds().prints(&["USERNAME      ann\n", &server.address, "owner"]);
     ann.run("org show").succeeds().prints(&["NAME         acme\n", "MEMBERS      ann\n"]);
     assert_eq!(ann.json("whoami")["username"], "ann");

@@ -88,6 +88,14 @@ impl Sqlite {
         Ok(Write { writer: Some(writer), sqlite: self.clone() })
     }
 
+    /// Moves what is in the write-ahead log to the file. Nobody may be writing.
+    pub(crate) async fn checkpoint(&self) -> Result<()> {
+        let writer = self.writer.lock().await;
+        let to_file = |_: &rusqlite::Row<'_>| Ok(());
+        writer.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], to_file)?;
+        Ok(())
+    }
+
     pub(crate) async fn read(self: &Arc<Self>) -> Result<Reader> {
         let permit = self.idle_readers.clone().acquire_owned().await.expect("is never closed");
         let reader = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();

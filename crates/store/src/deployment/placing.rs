@@ -80,8 +80,14 @@ pub async fn place(
     note(tx, deployment.id, Status::Running.as_str()).await
 }
 
-/// Has a deployment yield. Its capacity is free when it has stopped.
-pub async fn preempt(tx: &mut Tx, victim: DeploymentId, reason: &str) -> Result<()> {
+/// Has a deployment yield to another, if that one still waits. Its capacity is free when it has
+/// stopped.
+pub async fn preempt(
+    tx: &mut Tx,
+    victim: DeploymentId,
+    by: DeploymentId,
+    reason: &str,
+) -> Result<()> {
     let now = tx.now();
     let row = tx
         .first(
@@ -89,14 +95,19 @@ pub async fn preempt(tx: &mut Tx, victim: DeploymentId, reason: &str) -> Result<
                 "UPDATE deployment SET status = 'preempted', status_reason = $2, updated_at = $3, ",
                 "desired = desired + 1, answered = CASE WHEN image IS NULL THEN desired + 1 ",
                 "ELSE answered END WHERE id = $1 AND placed_on IS NOT NULL ",
-                "AND status IN ('scheduled', 'starting', 'running') RETURNING ",
+                "AND status IN ('scheduled', 'starting', 'running') ",
+                // Another cluster may have taken it meanwhile.
+                "AND EXISTS (SELECT 1 FROM deployment w WHERE w.id = $4 AND w.placed_on IS NULL ",
+                "AND w.deleted_at IS NULL AND w.status IN ('queued', 'preempted')) RETURNING ",
                 columns!()
             ),
-            params![victim, reason, now],
+            params![victim, reason, now, by],
         )
         .await?;
     let Some(row) = row else {
-        return Err(Error::Conflict(format!("{victim} does not run any more")));
+        return Err(Error::Conflict(format!(
+            "{victim} does not run any more, or {by} does not wait any more"
+        )));
     };
     let victim = from_row(row)?;
     note(tx, victim.id, Status::Preempted.as_str()).await?;

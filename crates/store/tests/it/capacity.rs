@@ -142,7 +142,8 @@ async fn attempt(
         }
         (6, Some(one)) => {
             cluster::lock(tx, one.cluster_id().unwrap_or(on.id)).await.unwrap();
-            ("preempt", placing::preempt(tx, one.id, "Yields.").await)
+            let by = dice.pick(&all).unwrap().id;
+            ("preempt", placing::preempt(tx, one.id, by, "Yields.").await)
         }
         (7 | 8, Some(one)) => {
             let word = word(dice, &one, on.id);

@@ -35,7 +35,7 @@ on_both_engines! {
             };
             for (scope, page) in asked(own) {
                 let found = cluster::list(&mut read, scope, &filter, &page).await.unwrap();
-                assert_eq!(found, [made.clone()], "{filter:?} {scope:?} {page:?}");
+                assert_eq!(found, std::slice::from_ref(&made), "{filter:?} {scope:?} {page:?}");
                 assert_eq!(cluster::count(&mut read, scope, &filter).await.unwrap(), 1);
             }
         }
@@ -58,7 +58,7 @@ on_both_engines! {
             };
             for (scope, page) in asked(own) {
                 let found = deployment::list(&mut read, scope, &filter, &page).await.unwrap();
-                assert_eq!(found, [made.clone()], "{filter:?} {scope:?} {page:?}");
+                assert_eq!(found, std::slice::from_ref(&made), "{filter:?} {scope:?} {page:?}");
                 assert_eq!(deployment::count(&mut read, scope, &filter).await.unwrap(), 1);
             }
         }
@@ -80,7 +80,7 @@ on_both_engines! {
             for (scope, _) in asked(own) {
                 let found = event::list(&mut read, scope, &filter, 0, 10).await.unwrap();
                 assert_eq!(found.first().unwrap().change, "organization.created", "{filter:?}");
-                assert_eq!(found.len(), if mask & 7 == 0 { 2 } else { 1 }, "{filter:?}");
+                assert_eq!(found.len(), if mask.trailing_zeros() >= 3 { 2 } else { 1 }, "{filter:?}");
             }
         }
     }
@@ -119,8 +119,8 @@ on_both_engines! {
         tx.commit().await.unwrap();
         let mut read = db.read().await.unwrap();
         for (scope, page) in asked(own) {
-            assert_eq!(user::list(&mut read, scope, &page).await.unwrap(), [owner.clone()]);
-            assert_eq!(invite::list(&mut read, scope, &page).await.unwrap(), [invite.clone()]);
+            assert_eq!(user::list(&mut read, scope, &page).await.unwrap(), std::slice::from_ref(&owner));
+            assert_eq!(invite::list(&mut read, scope, &page).await.unwrap(), std::slice::from_ref(&invite));
             assert_eq!(organization::list(&mut read, scope, &page).await.unwrap()[0].id, own);
         }
     }

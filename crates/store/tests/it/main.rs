@@ -1,5 +1,7 @@
 //! The store, on both engines: statements, transactions, the log, the queue, capacity, tenancy.
 
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
 mod capacity;
 mod event;
 mod follower;

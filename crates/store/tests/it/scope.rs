@@ -45,7 +45,7 @@ async fn tenants(db: &Db) -> [Tenant; 2] {
     [Tenant::new(db, "acme").await, Tenant::new(db, "globex").await]
 }
 
-fn is_not_found<T>(outcome: store::Result<T>) -> bool {
+fn is_not_found<T>(outcome: &store::Result<T>) -> bool {
     matches!(outcome, Err(Error::NotFound { .. }))
 }
 
@@ -72,12 +72,12 @@ on_both_engines! {
         let database = database(engine).await;
         let [one, other] = tenants(&database.db).await;
         let (scope, mut read) = (one.scope(), database.db.read().await.unwrap());
-        assert!(is_not_found(organization::get(&mut read, scope, other.organization()).await));
-        assert!(is_not_found(user::get(&mut read, scope, other.owner.id).await));
-        assert!(is_not_found(invite::get(&mut read, scope, other.invite.id).await));
-        assert!(is_not_found(cluster::get(&mut read, scope, other.cluster.id).await));
-        assert!(is_not_found(cluster::get_own(&mut read, scope, other.cluster.id).await));
-        assert!(is_not_found(deployment::get(&mut read, scope, other.deployment.id).await));
+        assert!(is_not_found(&organization::get(&mut read, scope, other.organization()).await));
+        assert!(is_not_found(&user::get(&mut read, scope, other.owner.id).await));
+        assert!(is_not_found(&invite::get(&mut read, scope, other.invite.id).await));
+        assert!(is_not_found(&cluster::get(&mut read, scope, other.cluster.id).await));
+        assert!(is_not_found(&cluster::get_own(&mut read, scope, other.cluster.id).await));
+        assert!(is_not_found(&deployment::get(&mut read, scope, other.deployment.id).await));
     }
 
     async fn what_belongs_to_another_is_in_no_list_and_no_count(engine: Engine) {
@@ -89,8 +89,8 @@ on_both_engines! {
         let mut read = database.db.read().await.unwrap();
         let organizations = organization::list(&mut read, scope, &page).await.unwrap();
         assert!(organizations.iter().map(|o| o.id).eq([one.organization()]));
-        assert_eq!(user::list(&mut read, scope, &page).await.unwrap(), [one.owner.clone()]);
-        assert_eq!(invite::list(&mut read, scope, &page).await.unwrap(), [one.invite.clone()]);
+        assert_eq!(user::list(&mut read, scope, &page).await.unwrap(), std::slice::from_ref(&one.owner));
+        assert_eq!(invite::list(&mut read, scope, &page).await.unwrap(), std::slice::from_ref(&one.invite));
         for only_own in [false, true] {
             let filter = cluster::Filter { only_own, ..Default::default() };
             let found = cluster::list(&mut read, scope, &filter, &page).await.unwrap();
@@ -103,7 +103,7 @@ on_both_engines! {
         }
         let filter = deployment::Filter::default();
         let found = deployment::list(&mut read, scope, &filter, &page).await.unwrap();
-        assert_eq!(found, [one.deployment.clone()]);
+        assert_eq!(found, std::slice::from_ref(&one.deployment));
         assert_eq!(deployment::count(&mut read, scope, &filter).await.unwrap(), 1);
         let log = event::list(&mut read, scope, &event::Filter::default(), 0, 100).await.unwrap();
         assert!(log.len() >= 5, "{log:?}");
@@ -134,15 +134,15 @@ on_both_engines! {
         let scope = one.scope();
         let mut tx = database.db.begin(Actor::User(one.owner.id)).await.unwrap();
         let change = user::Change::default();
-        assert!(is_not_found(user::set(&mut tx, scope, other.owner.id, &change).await));
-        assert!(is_not_found(user::delete(&mut tx, scope, other.owner.id).await));
-        assert!(is_not_found(invite::reopen(&mut tx, scope, other.invite.id, DEFAULT_LIFE).await));
-        assert!(is_not_found(invite::revoke(&mut tx, scope, other.invite.id).await));
-        assert!(is_not_found(deployment::request_delete(&mut tx, scope, other.deployment.id).await));
+        assert!(is_not_found(&user::set(&mut tx, scope, other.owner.id, &change).await));
+        assert!(is_not_found(&user::delete(&mut tx, scope, other.owner.id).await));
+        assert!(is_not_found(&invite::reopen(&mut tx, scope, other.invite.id, DEFAULT_LIFE).await));
+        assert!(is_not_found(&invite::revoke(&mut tx, scope, other.invite.id).await));
+        assert!(is_not_found(&deployment::request_delete(&mut tx, scope, other.deployment.id).await));
         let on = Some(other.cluster.id);
         let new = rows::new_deployment(on, None, Resources::default(), 0);
         let made = deployment::create(&mut tx, one.organization(), &new, rows::LIMITS).await;
-        assert!(is_not_found(made), "a deployment on another's cluster");
+        assert!(is_not_found(&made), "a deployment on another's cluster");
     }
 
     async fn a_shared_cluster_is_seen_by_all_and_changed_by_none(engine: Engine) {

@@ -107,7 +107,9 @@ fn put_together(mut rest: &str, columns: Option<&str>) -> String {
     let mut sql = String::new();
     loop {
         rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ',');
-        if let Some(after) = rest.strip_prefix('"') {
+        if rest.starts_with("//") {
+            rest = rest.split_once('\n').expect("a line after the comment").1;
+        } else if let Some(after) = rest.strip_prefix('"') {
             let (text, after) = literal(after);
             sql.push_str(&text);
             rest = after;

@@ -32,6 +32,24 @@ on_both_engines! {
         }
     }
 
+    async fn a_lease_that_was_given_back_can_not_be_renewed(engine: Engine) {
+        let database = database(engine).await;
+        let db = &database.db;
+        for woken in [false, true] {
+            wake(db, Lane::Background, "a").await;
+            let mine = claim_one(db).await;
+            if woken {
+                wake(db, Lane::Background, "a").await;
+                finish(db, &mine).await;
+            } else {
+                fail(db, &mine, db.now()).await;
+            }
+            // A driver renews what it believes to be running.
+            assert!(!renew(db, &mine).await);
+            finish(db, &claim_one(db).await).await;
+        }
+    }
+
     async fn an_old_fence_changes_nothing(engine: Engine) {
         let (database, clock) = database_with_clock(engine).await;
         let db = &database.db;

@@ -8,7 +8,7 @@ use super::super::table::{self, Table};
 
 const HEADER: [&str; 6] = ["SEQ", "AT", "TYPE", "SUBJECT", "ACTOR", "DETAIL"];
 /// Widths that nearly all events fit in, for when the rows to come are not known.
-const WIDTHS: [usize; 5] = [8, 20, 24, 20, 20];
+const WIDTHS: [usize; 5] = [6, 20, 25, 20, 25];
 
 /// The part of an event that the client shows.
 #[derive(Debug, Deserialize)]
@@ -76,8 +76,8 @@ mod tests {
         let header = header_line();
         assert_eq!(
             line,
-            "7         2026-01-02T03:04:05Z  deployment.queued         9m4e2mr0ui3e8a215n4g  \
-             ann                   web: 2 cpu short\n"
+            "7       2026-01-02T03:04:05Z  deployment.queued          9m4e2mr0ui3e8a215n4g  \
+             ann                        web: 2 cpu short\n"
         );
         assert_eq!(header.find("DETAIL"), line.find("web"));
     }
