@@ -1,0 +1,223 @@
+//! Who yields: the set with the least loss, and nobody in vain.
+
+use super::decision::Wait;
+use super::node::{Resident, amount};
+use super::unit::{Rank, Spot};
+use super::World;
+use crate::Time;
+
+/// What is lost if some units yield. Fields are compared top to bottom and the lowest wins, so the
+/// order of the fields *is* the policy. Losing more units is never a smaller loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Loss {
+    /// The sum of their priorities, as far as they are above zero.
+    points: i64,
+    /// The highest of their priorities, as far as it is below zero.
+    highest: i64,
+    /// For how long they ran, together.
+    work_us: u64,
+    /// How many they are.
+    units: usize,
+}
+
+impl Loss {
+    pub(super) const NONE: Loss = Loss { points: 0, highest: i64::MIN, work_us: 0, units: 0 };
+    const ALL: Loss =
+        Loss { points: i64::MAX, highest: i64::MAX, work_us: u64::MAX, units: usize::MAX };
+
+    /// The loss with one more unit.
+    pub(super) fn and(self, priority: i64, started: Time, now: Time) -> Loss {
+        let ran = now.0.saturating_sub(started.0).max(0).unsigned_abs();
+        Loss {
+            points: self.points.saturating_add(priority.max(0)),
+            highest: self.highest.max(priority.min(0)),
+            work_us: self.work_us.saturating_add(ran),
+            units: self.units + 1,
+        }
+    }
+}
+
+/// Who yields, and where.
+#[derive(Debug, Clone)]
+pub(super) struct Victims {
+    pub(super) spot: Spot,
+    pub(super) units: Vec<usize>,
+    pub(super) loss: Loss,
+}
+
+/// How many sets are tried on one node before the best so far is good enough.
+const TRIES: usize = 2_000;
+
+impl World {
+    /// Those whose yielding makes room for a head with the least loss, or why nobody can.
+    pub(super) fn seek_victims(
+        &mut self,
+        class: usize,
+        rank: &Rank,
+        now: Time,
+    ) -> Result<Victims, Wait> {
+        let limit = self.preemptions_left(self.classes[class].key.organization);
+        if let Some(victims) = self.least_loss(class, rank, now, limit) {
+            return Ok(victims);
+        }
+        if limit < usize::MAX && self.least_loss(class, rank, now, usize::MAX).is_some() {
+            return Err(Wait::Budget);
+        }
+        Err(if self.never_fits(class) { Wait::Never } else { Wait::Short })
+    }
+
+    /// Walks the nodes in the order of the least that each could lose, and stops when none that is
+    /// left can be better than the best so far.
+    fn least_loss(&self, class: usize, rank: &Rank, now: Time, limit: usize) -> Option<Victims> {
+        let mut best: Option<Victims> = None;
+        for pool in self.classes[class].seats.iter().map(|seat| seat.pool) {
+            let Some(group) = self.group(class, pool) else { continue };
+            let group = &self.pools[pool].groups[group];
+            let mut left = self.settings.loss_candidates;
+            for &(priority, started, position) in &group.yielding {
+                let bound = Loss::NONE.and(priority, started.0, now);
+                let is_better = best.as_ref().is_none_or(|best| bound < best.loss);
+                if priority >= rank.priority.0 || !is_better || left == 0 {
+                    break;
+                }
+                let spot = Spot { pool, slot: group.order[position] };
+                let cutoff = best.as_ref().map_or(Loss::ALL, |best| best.loss);
+                let search = Search { world: self, class, rank, now, limit, cutoff };
+                if let Some(found) = search.on(spot, &mut left) {
+                    best = Some(found);
+                }
+            }
+        }
+        best
+    }
+}
+
+/// The search for victims of one head.
+struct Search<'a> {
+    world: &'a World,
+    class: usize,
+    rank: &'a Rank,
+    now: Time,
+    limit: usize,
+    cutoff: Loss,
+}
+
+impl Search<'_> {
+    /// The least loss on one node, if it is below the cutoff. A node that would do counts.
+    fn on(&self, spot: Spot, left: &mut usize) -> Option<Victims> {
+        let pool = &self.world.pools[spot.pool];
+        let want = self.world.classes[self.class].want(spot.pool)?;
+        if !pool.fits_after(spot.slot, want, self.rank) || !self.world.may_use(self.class, spot) {
+            return None;
+        }
+        *left -= 1;
+        let node = &pool.nodes[spot.slot];
+        let room = |k| pool.soon(spot.slot, k).saturating_sub(node.held_for(self.rank, k));
+        let need: Vec<(usize, i64)> = want
+            .iter()
+            .map(|&(k, amount)| (k, amount.saturating_sub(room(k))))
+            .filter(|(_, missing)| *missing > 0)
+            .collect();
+        let lower = node.residents.iter().take_while(|r| r.priority < self.rank.priority.0);
+        let helpful = lower.filter(|r| need.iter().any(|&(k, _)| amount(&r.want, k) > 0));
+        let mut cover = Cover::new(helpful.collect(), &need, self.now, self.limit, self.cutoff);
+        let missing: Vec<i64> = need.iter().map(|(_, missing)| *missing).collect();
+        cover.search(0, Loss::NONE, &missing);
+        let chosen = cover.spare(missing)?;
+        let loss = cover.loss(&chosen);
+        let units = chosen.iter().map(|&i| cover.units[i].unit).collect();
+        Some(Victims { spot, units, loss })
+    }
+}
+
+/// Branch and bound over who could yield on one node: take the one that hurts least, or leave it.
+struct Cover<'a> {
+    units: Vec<&'a Resident>,
+    /// What each gives of what is needed, row by row.
+    gives: Vec<i64>,
+    /// What each and all after it give.
+    rest: Vec<i64>,
+    width: usize,
+    now: Time,
+    limit: usize,
+    cutoff: Loss,
+    best: Option<(Loss, Vec<usize>)>,
+    chosen: Vec<usize>,
+    tries: usize,
+}
+
+impl<'a> Cover<'a> {
+    fn new(
+        units: Vec<&'a Resident>,
+        need: &[(usize, i64)],
+        now: Time,
+        limit: usize,
+        cutoff: Loss,
+    ) -> Self {
+        let width = need.len();
+        let gives: Vec<i64> = units
+            .iter()
+            .flat_map(|unit| need.iter().map(|&(k, _)| amount(&unit.want, k)))
+            .collect();
+        let mut rest = vec![0i64; gives.len() + width];
+        for i in (0..gives.len()).rev() {
+            rest[i] = rest[i + width].saturating_add(gives[i]);
+        }
+        let (best, chosen, tries) = (None, Vec::new(), TRIES);
+        Self { units, gives, rest, width, now, limit, cutoff, best, chosen, tries }
+    }
+
+    fn search(&mut self, i: usize, loss: Loss, missing: &[i64]) {
+        if missing.iter().all(|&m| m <= 0) {
+            self.cutoff = loss;
+            self.best = Some((loss, self.chosen.clone()));
+            return;
+        }
+        let rest = &self.rest[i * self.width..(i + 1) * self.width];
+        let is_hopeless = i == self.units.len() || missing.iter().zip(rest).any(|(m, r)| m > r);
+        if is_hopeless || self.tries == 0 {
+            return;
+        }
+        self.tries -= 1;
+        self.take(i, loss, missing);
+        self.search(i + 1, loss, missing);
+    }
+
+    /// The best set that was found, without those who are not needed after all. There are such only
+    /// if not all sets could be tried.
+    fn spare(&mut self, mut missing: Vec<i64>) -> Option<Vec<usize>> {
+        let (_, mut chosen) = self.best.take()?;
+        let give = |i: usize| &self.gives[i * self.width..(i + 1) * self.width];
+        for &i in &chosen {
+            missing.iter_mut().zip(give(i)).for_each(|(m, g)| *m -= g);
+        }
+        for at in (0..chosen.len()).rev() {
+            let gives = give(chosen[at]);
+            if missing.iter().zip(gives).all(|(m, g)| m + g <= 0) {
+                missing.iter_mut().zip(gives).for_each(|(m, g)| *m += g);
+                chosen.remove(at);
+            }
+        }
+        Some(chosen)
+    }
+
+    fn loss(&self, chosen: &[usize]) -> Loss {
+        let units = chosen.iter().map(|&i| self.units[i]);
+        units.fold(Loss::NONE, |loss, unit| loss.and(unit.priority, unit.started.0, self.now))
+    }
+
+    /// The branch in which one more yields, if it helps and can still be the best.
+    fn take(&mut self, i: usize, loss: Loss, missing: &[i64]) {
+        let unit = self.units[i];
+        let more = loss.and(unit.priority, unit.started.0, self.now);
+        let gives = &self.gives[i * self.width..(i + 1) * self.width];
+        let helps = missing.iter().zip(gives).any(|(&m, &g)| m > 0 && g > 0);
+        if !helps || more >= self.cutoff || self.chosen.len() == self.limit {
+            return;
+        }
+        let left: Vec<i64> = missing.iter().zip(gives).map(|(m, g)| m - g).collect();
+        self.chosen.push(i);
+        self.search(i + 1, more, &left);
+        self.chosen.pop();
+    }
+}
