@@ -138,7 +138,7 @@ pub struct World {
     /// Pools where somebody wants room to be kept.
     wanting: BTreeSet<usize>,
     /// Who came to wait since the last decision.
-    news: Vec<UnitId>,
+    news: BTreeSet<UnitId>,
     /// Counts changes of what nodes there are and what they have.
     structure: u64,
 }

@@ -37,7 +37,7 @@ pub struct Start {
     pub unit: UnitId,
     /// Where.
     pub place: Place,
-    /// Whom it overtook, if anybody who may use that node ranks before it and waits.
+    /// Whom it overtook, if anybody ranks before it and waits who could use that node.
     pub backfill: Option<Backfill>,
 }
 

@@ -12,7 +12,7 @@ impl World {
         let entry = &self.entries[unit];
         let (class, rank) = (entry.class, entry.rank());
         self.classes[class].line.insert(rank, unit);
-        self.news.push(rank.id);
+        self.news.insert(rank.id);
         self.refresh_class(class);
     }
 
@@ -129,6 +129,8 @@ impl World {
 
     /// Says that room is kept for a unit that waits, as it was decided before.
     pub fn reserve(&mut self, reservation: &Reservation) {
+        // What was asked for may name kinds that became known later.
+        self.settle();
         let Some(&unit) = self.index.get(&reservation.unit) else { return };
         let Some(site) = self.sites.get(&reservation.place.cluster) else { return };
         let Some(&slot) = site.nodes.get(&reservation.place.node) else { return };
@@ -188,6 +190,8 @@ impl World {
             // Nobody else can get any before something is let go.
             self.wanting.remove(&pool);
         }
+        // By unit, as pools have no order of their own.
+        out.reservations[before..].sort_by_key(|reservation| reservation.unit);
         out.reservations.len() > before
     }
 

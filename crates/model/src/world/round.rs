@@ -226,12 +226,12 @@ impl World {
         self.promise(unit, victims.spot, out);
     }
 
-    /// The first who waits, may use the node, and ranks before `rank`.
+    /// The first who waits, could use the node if it were empty, and ranks before `rank`.
     fn overtaken(&self, rank: &Rank, spot: Spot) -> Option<Backfill> {
         let pool = &self.pools[spot.pool];
         let waiting = pool.queue.next(None, &Before { world: self, spot, rank });
         let mut promised = pool.promised.range(..rank);
-        let promised = promised.find(|(_, unit)| self.may_use(self.entries[**unit].class, spot));
+        let promised = promised.find(|(_, unit)| self.covets(self.entries[**unit].class, spot));
         let waiting = waiting.map(|(first, _)| (first, Why::DoesNotFit));
         let promised = promised.map(|(first, _)| (*first, Why::Promised));
         let (first, why) = waiting.into_iter().chain(promised).min_by_key(|(first, _)| *first)?;
@@ -244,8 +244,14 @@ impl World {
             let Some(&unit) = self.index.get(&id) else { continue };
             let entry = &self.entries[unit];
             let is_head = self.classes[entry.class].shown == Some(entry.rank());
-            if !is_head && matches!(entry.state, State::Waiting { said: None, .. }) {
-                self.say(unit, Wait::Behind, out);
+            match entry.state {
+                State::Waiting { hold: Some(Hold { is_promised: true, .. }), .. } => {
+                    self.say(unit, Wait::Yielding, out);
+                }
+                // The bound was reached before its turn came.
+                State::Waiting { said: None, .. } if is_head => drop(self.news.insert(id)),
+                State::Waiting { said: None, .. } => self.say(unit, Wait::Behind, out),
+                _ => {}
             }
         }
     }
@@ -279,7 +285,7 @@ impl Probe for CanUse<'_> {
     }
 }
 
-/// Who that may use a node ranks before somebody?
+/// Who that could use a node, were it empty, ranks before somebody?
 struct Before<'a> {
     world: &'a World,
     spot: Spot,
@@ -292,6 +298,6 @@ impl Probe for Before<'_> {
     }
 
     fn can(&self, class: usize, _: &Rank) -> bool {
-        self.world.may_use(class, self.spot)
+        self.world.covets(class, self.spot)
     }
 }

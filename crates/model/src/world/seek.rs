@@ -48,6 +48,12 @@ impl World {
         fits(want, self.pools[spot.pool].capacity(spot.slot)) && self.matches(class, spot)
     }
 
+    /// Would a class use the node if it were empty?
+    pub(super) fn covets(&self, class: usize, spot: Spot) -> bool {
+        let want = self.classes[class].want(spot.pool);
+        want.is_some_and(|want| self.could_fit(class, spot, want)) && self.is_apart(class, spot)
+    }
+
     /// Is there a node (that takes units now) where it would fit if that were empty?
     pub(super) fn fits_empty(&self, class: usize, seat: &Seat, open_only: bool) -> bool {
         let Some(want) = &seat.want else { return false };

@@ -7,6 +7,7 @@ mod starvation;
 
 use std::collections::BTreeMap;
 
+use super::preempt::Loss;
 use super::*;
 use crate::{Quantity, Resources};
 
@@ -86,6 +87,3 @@ fn units_of(world: &World) -> Vec<(Unit, State)> {
     all
 }
 
-fn milli(n: i64) -> Quantity {
-    Quantity::from_milli(n)
-}
