@@ -190,7 +190,10 @@ impl World {
                 let State::Waiting { hold: Some(hold), .. } = self.entries[unit].state else {
                     continue;
                 };
-                all.push((*rank, Reservation { unit: rank.id, place, is_promised: hold.is_promised }));
+                all.push((
+                    *rank,
+                    Reservation { unit: rank.id, place, is_promised: hold.is_promised },
+                ));
             }
         }
         all.sort_by_key(|(rank, _)| *rank);

@@ -9,7 +9,7 @@ use crate::generate::{Random, cluster, unit, xid};
 
 const RUNS: usize = 5;
 
-pub fn print() {
+pub(crate) fn print() {
     println!("\nSpeed: median of {RUNS} runs (and the slowest)");
     report("5,000 nodes, 50,000 requests, one by one", 100_000, one_by_one);
     report("5,000 nodes, 50,000 requests, all at once", 100_000, at_once);
@@ -124,14 +124,20 @@ fn large() -> World {
         world.placed(&held, place, Time(random.range(0, 1_000_000)));
     }
     for n in 0..10_000 {
-        world.wait(&unit(2_000_000 + n, 0, [random.range(300, 4000), 0, random.range(1000, 16_000)]));
+        world.wait(&unit(
+            2_000_000 + n,
+            0,
+            [random.range(300, 4000), 0, random.range(1000, 16_000)],
+        ));
     }
     world.decide(Time(2_000_000), usize::MAX);
     world
 }
 
 fn one_change() {
-    println!("\nOne change in a world of 1,000,000 units on 10,000 clusters with 10,000 waiting classes");
+    println!(
+        "\nOne change in a world of 1,000,000 units on 10,000 clusters with 10,000 waiting classes"
+    );
     let mut world = large();
     let mut random = Random(11);
     let id = |n: i64| UnitId { owner: xid(u32::try_from(n).expect("small")), replica: 0 };
@@ -140,11 +146,19 @@ fn one_change() {
         world.decide(Time(3_000_000), 1000);
     });
     measure("a unit comes, has to wait", |n| {
-        world.wait(&unit(3_000_000 + n, 0, [random.range(300, 4000), 0, random.range(1000, 16_000)]));
+        world.wait(&unit(
+            3_000_000 + n,
+            0,
+            [random.range(300, 4000), 0, random.range(1000, 16_000)],
+        ));
         world.decide(Time(3_000_000), 1000);
     });
     measure("a unit comes and preempts", |n| {
-        world.wait(&unit(4_000_000 + n, 50, [random.range(300, 4000), 0, random.range(1000, 16_000)]));
+        world.wait(&unit(
+            4_000_000 + n,
+            50,
+            [random.range(300, 4000), 0, random.range(1000, 16_000)],
+        ));
         world.decide(Time(3_000_000), 1000);
     });
     measure("a large unit comes, fits nowhere even by preemption", |n| {
@@ -163,5 +177,7 @@ fn measure(name: &str, mut change: impl FnMut(u32)) {
         .collect();
     times.sort();
     let [p50, p99, max] = [500, 990, 999].map(|i| times[i].as_secs_f64() * 1e6);
-    println!("{name:52} p50 {p50:>8.1} µs   p99 {p99:>8.1} µs   max {max:>8.1} µs   target 1000 µs");
+    println!(
+        "{name:52} p50 {p50:>8.1} µs   p99 {p99:>8.1} µs   max {max:>8.1} µs   target 1000 µs"
+    );
 }

@@ -86,7 +86,8 @@ impl World {
     /// A cluster is gone. What was on it stays known until it is said to be gone, too.
     pub fn remove_cluster(&mut self, id: ClusterId) {
         let Some(site) = self.sites.get(&id) else { return };
-        let (pool, slots): (usize, Vec<usize>) = (site.pool, site.nodes.values().copied().collect());
+        let (pool, slots): (usize, Vec<usize>) =
+            (site.pool, site.nodes.values().copied().collect());
         slots.into_iter().for_each(|slot| self.remove_node(Spot { pool, slot }));
         self.sites.remove(&id);
         for class in self.pinned.get(&id).cloned().unwrap_or_default() {
@@ -106,8 +107,9 @@ impl World {
         let named: BTreeSet<&str> = cluster.nodes.iter().map(|node| node.name.as_str()).collect();
         let Some(site) = self.sites.get_mut(&cluster.id) else { return };
         let pool = site.pool;
-        let (kept, gone) =
-            std::mem::take(&mut site.nodes).into_iter().partition(|(name, _)| named.contains(&**name));
+        let (kept, gone) = std::mem::take(&mut site.nodes)
+            .into_iter()
+            .partition(|(name, _)| named.contains(&**name));
         site.nodes = kept;
         gone.into_values().for_each(|slot| self.remove_node(Spot { pool, slot }));
     }

@@ -95,7 +95,8 @@ impl Node {
     /// Removes a resident; it must be one.
     pub(super) fn part(&mut self, id: UnitId, priority: i64, started: Time) -> Option<Resident> {
         let key = (priority, Reverse(started), id);
-        let at = self.residents.binary_search_by_key(&key, |r| (r.priority, r.started, r.id)).ok()?;
+        let at =
+            self.residents.binary_search_by_key(&key, |r| (r.priority, r.started, r.id)).ok()?;
         let resident = self.residents.remove(at);
         let at = self.levels.partition_point(|level| level.priority < priority);
         self.levels[at].count(&resident.want, -1);

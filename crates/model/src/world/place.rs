@@ -106,9 +106,8 @@ impl World {
     /// Puts a unit on a node, if there is such a node.
     pub(super) fn settle_on(&mut self, unit: usize, place: Place, started: Time) {
         let site = self.sites.get(&place.cluster);
-        let spot = site.and_then(|site| {
-            Some(Spot { pool: site.pool, slot: *site.nodes.get(&place.node)? })
-        });
+        let spot = site
+            .and_then(|site| Some(Spot { pool: site.pool, slot: *site.nodes.get(&place.node)? }));
         match spot {
             Some(spot) => self.occupy(unit, spot, started),
             None => {

@@ -82,7 +82,9 @@ impl Pool {
     /// Forgets a node that nobody is on and nobody waits for.
     pub(super) fn remove_node(&mut self, slot: usize) {
         let node = &mut self.nodes[slot];
-        debug_assert!(node.residents.is_empty() && node.leaving.is_empty() && node.holds.is_empty());
+        debug_assert!(
+            node.residents.is_empty() && node.leaving.is_empty() && node.holds.is_empty()
+        );
         node.is_open = false;
         for rows in [&mut self.capacity, &mut self.taken, &mut self.used, &mut self.stopping] {
             rows.row_mut(slot).fill(0);
@@ -129,7 +131,10 @@ impl Pool {
 
     /// What nobody has now.
     pub(super) fn free(&self, slot: usize, k: usize) -> i64 {
-        self.capacity.at(slot, k).saturating_sub(self.taken.at(slot, k)).saturating_sub(self.used.at(slot, k))
+        self.capacity
+            .at(slot, k)
+            .saturating_sub(self.taken.at(slot, k))
+            .saturating_sub(self.used.at(slot, k))
     }
 
     /// What nobody has once all who stop have stopped.
@@ -184,7 +189,14 @@ impl Pool {
     }
 
     /// A resident is no longer one: it stops, or it is gone.
-    pub(super) fn vacate(&mut self, slot: usize, id: UnitId, priority: i64, started: Time, stops: bool) {
+    pub(super) fn vacate(
+        &mut self,
+        slot: usize,
+        id: UnitId,
+        priority: i64,
+        started: Time,
+        stops: bool,
+    ) {
         let Some(resident) = self.change(slot, |node| node.part(id, priority, started)) else {
             return;
         };
@@ -332,8 +344,9 @@ impl Pool {
         let vacant: BTreeSet<usize> = self.vacant.iter().copied().collect();
         slots.retain(|slot| !vacant.contains(slot));
         let width = self.kinds.len();
-        let owners: Vec<usize> =
-            (0..width).map(|k| slots.iter().filter(|&&s| self.capacity.at(s, k) > 0).count()).collect();
+        let owners: Vec<usize> = (0..width)
+            .map(|k| slots.iter().filter(|&&s| self.capacity.at(s, k) > 0).count())
+            .collect();
         let most: Vec<i64> = (0..width)
             .map(|k| slots.iter().map(|&s| self.capacity.at(s, k)).max().unwrap_or(0).max(1))
             .collect();

@@ -1,9 +1,9 @@
 //! Who yields: the set with the least loss, and nobody in vain.
 
+use super::World;
 use super::decision::Wait;
 use super::node::{Resident, amount};
 use super::unit::{Rank, Spot};
-use super::World;
 use crate::Time;
 
 /// What is lost if some units yield. Fields are compared top to bottom and the lowest wins, so the
@@ -56,6 +56,9 @@ impl World {
         rank: &Rank,
         now: Time,
     ) -> Result<Victims, Wait> {
+        if self.never_fits(class) {
+            return Err(Wait::Never);
+        }
         let limit = self.preemptions_left(self.classes[class].key.organization);
         if let Some(victims) = self.least_loss(class, rank, now, limit) {
             return Ok(victims);
@@ -63,7 +66,7 @@ impl World {
         if limit < usize::MAX && self.least_loss(class, rank, now, usize::MAX).is_some() {
             return Err(Wait::Budget);
         }
-        Err(if self.never_fits(class) { Wait::Never } else { Wait::Short })
+        Err(Wait::Short)
     }
 
     /// Walks the nodes in the order of the least that each could lose, and stops when none that is
@@ -137,6 +140,10 @@ struct Cover<'a> {
     gives: Vec<i64>,
     /// What each and all after it give.
     rest: Vec<i64>,
+    /// The most that each or one after it gives.
+    most: Vec<i64>,
+    /// The shortest that each or one after it ran.
+    shortest_us: Vec<u64>,
     width: usize,
     now: Time,
     limit: usize,
@@ -160,11 +167,31 @@ impl<'a> Cover<'a> {
             .flat_map(|unit| need.iter().map(|&(k, _)| amount(&unit.want, k)))
             .collect();
         let mut rest = vec![0i64; gives.len() + width];
+        let mut most = rest.clone();
         for i in (0..gives.len()).rev() {
             rest[i] = rest[i + width].saturating_add(gives[i]);
+            most[i] = most[i + width].max(gives[i]);
+        }
+        let mut shortest_us = vec![u64::MAX; units.len() + 1];
+        for (i, unit) in units.iter().enumerate().rev() {
+            let ran = Loss::NONE.and(unit.priority, unit.started.0, now).work_us;
+            shortest_us[i] = shortest_us[i + 1].min(ran);
         }
         let (best, chosen, tries) = (None, Vec::new(), TRIES);
-        Self { units, gives, rest, width, now, limit, cutoff, best, chosen, tries }
+        Self {
+            units,
+            gives,
+            rest,
+            most,
+            shortest_us,
+            width,
+            now,
+            limit,
+            cutoff,
+            best,
+            chosen,
+            tries,
+        }
     }
 
     fn search(&mut self, i: usize, loss: Loss, missing: &[i64]) {
@@ -175,12 +202,38 @@ impl<'a> Cover<'a> {
         }
         let rest = &self.rest[i * self.width..(i + 1) * self.width];
         let is_hopeless = i == self.units.len() || missing.iter().zip(rest).any(|(m, r)| m > r);
-        if is_hopeless || self.tries == 0 {
+        if is_hopeless || self.tries == 0 || self.at_least(i, loss, missing) >= self.cutoff {
             return;
         }
         self.tries -= 1;
         self.take(i, loss, missing);
         self.search(i + 1, loss, missing);
+    }
+
+    /// No set that has lost `loss` and takes the rest from `i` on can lose less than this.
+    fn at_least(&self, i: usize, loss: Loss, missing: &[i64]) -> Loss {
+        let most = &self.most[i * self.width..(i + 1) * self.width];
+        let count = |(&m, &most): (&i64, &i64)| if m > 0 { (m - 1) / most.max(1) + 1 } else { 0 };
+        let count = missing.iter().zip(most).map(count).max().unwrap_or(0);
+        let first = &self.units[i..];
+        let first = &first[..usize::try_from(count).unwrap_or(usize::MAX).min(first.len())];
+        let mut least = loss;
+        for unit in first {
+            least = least.and(unit.priority, unit.started.0, self.now);
+        }
+        // The first have the lowest priorities; whether they also ran the shortest is sure only if
+        // no others could be as low.
+        let is_sure = match (first.first(), first.last()) {
+            (Some(lowest), Some(highest)) => {
+                lowest.priority > 0 || lowest.priority == highest.priority
+            }
+            _ => true,
+        };
+        if !is_sure {
+            let each = self.shortest_us[i].saturating_mul(first.len() as u64);
+            least.work_us = loss.work_us.saturating_add(each);
+        }
+        least
     }
 
     /// The best set that was found, without those who are not needed after all. There are such only

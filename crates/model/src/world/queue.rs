@@ -128,7 +128,8 @@ impl Queue {
             return;
         }
         let right_first = self.best[2 * i + 1].is_some() && self.best[2 * i + 1] < self.best[2 * i];
-        let (first, second) = if right_first || self.best[2 * i].is_none() { (1, 0) } else { (0, 1) };
+        let (first, second) =
+            if right_first || self.best[2 * i].is_none() { (1, 0) } else { (0, 1) };
         self.descend(2 * i + first, after, probe, found);
         self.descend(2 * i + second, after, probe, found);
     }

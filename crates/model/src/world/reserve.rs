@@ -204,7 +204,7 @@ impl World {
             self.pools[pool].wanting.remove(&rank);
             return true;
         };
-        let limit = (inside.nodes.len() * self.settings.kept_permille / 1000).max(1);
+        let limit = (inside.groups[0].order.len() * self.settings.kept_permille / 1000).max(1);
         if inside.aged.len() >= limit {
             let last = inside.aged.last_key_value().map(|(last, &unit)| (*last, unit));
             let Some((_, last)) = last.filter(|(last, _)| rank < *last) else { return false };

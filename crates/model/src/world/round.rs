@@ -151,7 +151,8 @@ impl World {
     /// Somebody whose room was being made starts, waits on, or has lost it.
     fn redeem(&mut self, unit: usize, now: Time, out: &mut Decisions) {
         let entry = &self.entries[unit];
-        let State::Waiting { hold: Some(Hold { spot, is_promised: true }), .. } = entry.state else {
+        let State::Waiting { hold: Some(Hold { spot, is_promised: true }), .. } = entry.state
+        else {
             return;
         };
         let (class, rank) = (entry.class, entry.rank());
@@ -191,7 +192,11 @@ impl World {
         }
         inside.is_over_budget = is_over;
         let key = (inside.key.organization, class);
-        if is_over { self.over_budget.insert(key) } else { self.over_budget.remove(&key) };
+        if is_over {
+            self.over_budget.insert(key)
+        } else {
+            self.over_budget.remove(&key)
+        };
     }
 
     pub(super) fn start(&mut self, unit: usize, spot: Spot, now: Time, out: &mut Decisions) {
@@ -266,9 +271,8 @@ struct CanUse<'a> {
 impl Probe for CanUse<'_> {
     fn may(&self, best: &Rank, least: &[i64]) -> bool {
         let pool = &self.world.pools[self.spot.pool];
-        let short = |(k, &least): (usize, &i64)| {
-            least > 0 && least > pool.reach(self.spot.slot, k, best)
-        };
+        let short =
+            |(k, &least): (usize, &i64)| least > 0 && least > pool.reach(self.spot.slot, k, best);
         pool.nodes[self.spot.slot].is_open && !least.iter().enumerate().any(short)
     }
 

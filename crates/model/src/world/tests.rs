@@ -86,4 +86,3 @@ fn units_of(world: &World) -> Vec<(Unit, State)> {
     all.sort_by_key(|(unit, _)| unit.id);
     all
 }
-

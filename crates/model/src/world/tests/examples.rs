@@ -124,11 +124,8 @@ fn a_kind_that_nobody_has_may_come_later() {
 #[test]
 fn replicas_that_must_be_apart_are() {
     let mut world = world(&[cluster(1, 9), cluster(2, 9)]);
-    let replica = |replica| Unit {
-        id: UnitId { owner: xid(1), replica },
-        is_spread: true,
-        ..unit(1, 1, 0)
-    };
+    let replica =
+        |replica| Unit { id: UnitId { owner: xid(1), replica }, is_spread: true, ..unit(1, 1, 0) };
     (0..3).for_each(|n| world.wait(&replica(n)));
     let decisions = decide(&mut world);
     assert_eq!(decisions.starts.len(), 2);

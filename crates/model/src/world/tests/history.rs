@@ -109,9 +109,8 @@ impl Sim {
             .zip(owners)
             .map(|(n, owner)| {
                 let nodes = sizes.iter().enumerate().filter(|(i, _)| i % 3 + 1 == n as usize);
-                let nodes = nodes.map(|(i, &(cpu, gpu))| {
-                    node(&format!("n{i}"), cpu, gpu, ["a", "b"][i % 2])
-                });
+                let nodes = nodes
+                    .map(|(i, &(cpu, gpu))| node(&format!("n{i}"), cpu, gpu, ["a", "b"][i % 2]));
                 let (id, labels) = (cluster_id(n), BTreeMap::new());
                 Cluster { id, owner, is_ready: true, labels, nodes: nodes.collect() }
             })
@@ -180,7 +179,8 @@ impl Sim {
             }
             Op::Resize(i, cpu, gpu) => self.change_cluster(i, |cluster| {
                 if let Some(first) = cluster.nodes.first_mut() {
-                    *first = Node { taken: first.taken.clone(), ..node(&first.name, cpu, gpu, "a") };
+                    *first =
+                        Node { taken: first.taken.clone(), ..node(&first.name, cpu, gpu, "a") };
                 }
             }),
             Op::Take(i, n) => self.change_cluster(i, |cluster| {
@@ -335,9 +335,9 @@ fn check_starts(before: &Facts, decisions: &Decisions) {
             matches!(state, State::Waiting { .. }) && other.rank() < unit.rank()
         };
         let ahead = facts.units.iter().filter(|(other, state)| is_ahead(other, state));
-        let first = ahead.map(|(other, _)| other).filter(|other| {
-            facts.may_use(other, &node) && other.request.fits(&node.capacity)
-        });
+        let first = ahead
+            .map(|(other, _)| other)
+            .filter(|other| facts.may_use(other, &node) && other.request.fits(&node.capacity));
         let first = first.min_by_key(|other| other.rank()).map(|other| other.id);
         assert_eq!(start.backfill.map(|backfill| backfill.ahead), first, "{start:?}");
         let entry = facts.units.iter_mut().find(|(other, _)| other.id == unit.id).unwrap();

@@ -114,7 +114,13 @@ impl Facts {
         nodes.filter_map(|node| self.least_loss_on(unit, node, now, limit)).min()
     }
 
-    fn least_loss_on(&self, unit: &Unit, node: &PlainNode, now: Time, limit: usize) -> Option<Loss> {
+    fn least_loss_on(
+        &self,
+        unit: &Unit,
+        node: &PlainNode,
+        now: Time,
+        limit: usize,
+    ) -> Option<Loss> {
         let lower: Vec<(&Unit, Time)> = self
             .units
             .iter()
@@ -134,9 +140,8 @@ impl Facts {
                 self.soon(node, kind, &unit.rank()) + given
             })
         });
-        let loss = |set| {
-            chosen(set).fold(Loss::NONE, |l, i| l.and(lower[i].0.priority, lower[i].1, now))
-        };
+        let loss =
+            |set| chosen(set).fold(Loss::NONE, |l, i| l.and(lower[i].0.priority, lower[i].1, now));
         enough.map(loss).min()
     }
 }
