@@ -10,6 +10,8 @@
 mod class;
 mod cluster;
 mod decision;
+mod dry_run;
+mod explain;
 mod node;
 mod place;
 mod pool;
@@ -24,10 +26,13 @@ mod unit;
 mod vector;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use cluster::{Cluster, Node};
 pub use decision::{Backfill, Decisions, Preemption, Reservation, Start, Wait, Waiting, Why};
+pub use dry_run::Outcome;
+pub use explain::{Explanation, Shortage, Verdict};
 pub use unit::{Place, Target, Unit, UnitId};
 
 use class::{Class, Key};
@@ -106,6 +111,11 @@ impl Entry {
     fn rank(&self) -> Rank {
         Rank { priority: std::cmp::Reverse(self.priority), since: self.since, id: self.id }
     }
+
+    /// When it ends if it started at `started`, as far as that is known.
+    fn planned_end(&self, started: Time) -> Option<Time> {
+        self.run_for.map(|long| started + long).into_iter().chain(self.ends_at).min()
+    }
 }
 
 /// Clusters, what is on them, and who waits.
@@ -121,7 +131,7 @@ pub struct World {
     index: HashMap<UnitId, usize>,
     classes: Vec<Class>,
     vacant_classes: Vec<usize>,
-    class_of: HashMap<Key, usize>,
+    class_of: HashMap<Arc<Key>, usize>,
     /// Classes that are pinned to a cluster, known or not.
     pinned: HashMap<ClusterId, BTreeSet<usize>>,
     /// Units that are said to be on nodes that are not known.

@@ -4,6 +4,7 @@
 //! lower, and see less room. That is what lets one look at the head stand for a million units.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::unit::{Rank, Target, Unit};
 use super::vector::Want;
@@ -36,7 +37,8 @@ impl Key {
 #[derive(Debug, Clone)]
 pub(super) struct Seat {
     pub(super) pool: usize,
-    pub(super) seat: usize,
+    /// Which, while anybody waits.
+    pub(super) seat: Option<usize>,
     /// What it asks for there; nothing when it asks for kinds that the pool does not know.
     pub(super) want: Option<Want>,
 }
@@ -44,7 +46,7 @@ pub(super) struct Seat {
 /// A class.
 #[derive(Debug, Clone)]
 pub(super) struct Class {
-    pub(super) key: Key,
+    pub(super) key: Arc<Key>,
     /// Who waits, without those whose room is being made.
     pub(super) line: BTreeMap<Rank, usize>,
     /// The pools that it may use, best first.
@@ -64,7 +66,7 @@ pub(super) struct Class {
 }
 
 impl Class {
-    pub(super) fn new(key: Key) -> Self {
+    pub(super) fn new(key: Arc<Key>) -> Self {
         Self {
             key,
             line: BTreeMap::new(),

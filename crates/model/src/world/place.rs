@@ -1,5 +1,7 @@
 //! Units, as the world is told of them: who waits, who is where, who is gone.
 
+use std::sync::Arc;
+
 use super::class::{Class, Key, Seat};
 use super::node::Resident;
 use super::unit::{Place, Spot, Target, Unit, UnitId};
@@ -79,7 +81,7 @@ impl World {
         let entry = &self.entries[at];
         let known = (entry.priority, entry.since, entry.run_for, entry.ends_at);
         let is_same = known == (unit.priority, unit.since, unit.run_for, unit.ends_at)
-            && self.classes[entry.class].key == Key::of(unit);
+            && *self.classes[entry.class].key == Key::of(unit);
         is_same.then_some(at)
     }
 
@@ -190,6 +192,7 @@ impl World {
         if let Some(&class) = self.class_of.get(&key) {
             return class;
         }
+        let key = Arc::new(key);
         let new = Class::new(key.clone());
         let at = match self.vacant_classes.pop() {
             Some(at) => {
@@ -242,8 +245,7 @@ impl World {
             if want.is_none() {
                 self.pools[pool].puzzled.insert(class);
             }
-            let seat = self.pools[pool].queue.sit(class);
-            self.classes[class].seats.push(Seat { pool, seat, want });
+            self.classes[class].seats.push(Seat { pool, seat: None, want });
         }
         self.show_head(class);
     }
@@ -251,8 +253,10 @@ impl World {
     pub(super) fn unseat(&mut self, class: usize) {
         self.hide_head(class);
         for seat in std::mem::take(&mut self.classes[class].seats) {
-            self.pools[seat.pool].queue.leave(seat.seat);
-            self.pools[seat.pool].puzzled.remove(&class);
+            seat.seat.map(|taken| self.pools[seat.pool].queue.leave(taken));
+            if seat.want.is_none() {
+                self.pools[seat.pool].puzzled.remove(&class);
+            }
         }
     }
 }

@@ -45,6 +45,13 @@ pub(super) struct Victims {
     pub(super) loss: Loss,
 }
 
+impl Victims {
+    /// Nobody has to yield.
+    pub(super) fn none(spot: Spot) -> Self {
+        Self { spot, units: Vec::new(), loss: Loss::NONE }
+    }
+}
+
 /// How many sets are tried on one node before the best so far is good enough.
 const TRIES: usize = 2_000;
 

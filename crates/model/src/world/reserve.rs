@@ -26,9 +26,15 @@ impl World {
     /// Tells all indexes if a class has another head than they know.
     fn refresh_class(&mut self, class: usize) {
         let head = self.classes[class].head().map(|(rank, _)| rank);
-        if head != self.classes[class].shown {
-            self.hide_head(class);
-            self.show_head(class);
+        if head == self.classes[class].shown {
+            return;
+        }
+        self.hide_head(class);
+        self.show_head(class);
+        if head.is_none() {
+            for seat in &mut self.classes[class].seats {
+                seat.seat.take().map(|taken| self.pools[seat.pool].queue.leave(taken));
+            }
         }
     }
 
@@ -41,7 +47,6 @@ impl World {
         }
         for seat in &inside.seats {
             let pool = &mut self.pools[seat.pool];
-            pool.queue.set(seat.seat, &[], None);
             if pool.wanting.remove(&rank).is_some() && pool.wanting.is_empty() {
                 self.wanting.remove(&seat.pool);
             }
@@ -51,9 +56,11 @@ impl World {
     pub(super) fn show_head(&mut self, class: usize) {
         let Some((rank, _)) = self.classes[class].head() else { return };
         self.classes[class].shown = Some(rank);
-        for seat in &self.classes[class].seats {
+        for seat in &mut self.classes[class].seats {
             if let Some(want) = &seat.want {
-                self.pools[seat.pool].queue.set(seat.seat, want, Some(rank));
+                let queue = &mut self.pools[seat.pool].queue;
+                let taken = *seat.seat.get_or_insert_with(|| queue.sit(class));
+                queue.set(taken, want, Some(rank));
             }
         }
         self.put_on_agenda(class);

@@ -33,7 +33,7 @@ impl World {
     }
 
     /// Has the node the labels, and is it of the right cluster?
-    fn matches(&self, class: usize, spot: Spot) -> bool {
+    pub(super) fn matches(&self, class: usize, spot: Spot) -> bool {
         let key = &self.classes[class].key;
         let node = &self.pools[spot.pool].nodes[spot.slot];
         let is_target = match key.target {

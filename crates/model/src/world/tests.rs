@@ -1,5 +1,6 @@
 //! The rules of placement, as examples and as properties.
 
+mod asking;
 mod examples;
 mod history;
 mod oracle;
@@ -85,4 +86,10 @@ fn units_of(world: &World) -> Vec<(Unit, State)> {
     let mut all: Vec<_> = world.index.values().map(|&at| told(&world.entries[at])).collect();
     all.sort_by_key(|(unit, _)| unit.id);
     all
+}
+
+impl Unit {
+    fn rank(&self) -> Rank {
+        Rank { priority: std::cmp::Reverse(self.priority), since: self.since, id: self.id }
+    }
 }

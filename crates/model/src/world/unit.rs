@@ -60,18 +60,6 @@ pub struct Unit {
     pub ends_at: Option<Time>,
 }
 
-impl Unit {
-    pub(super) fn rank(&self) -> Rank {
-        Rank { priority: Reverse(self.priority), since: self.since, id: self.id }
-    }
-
-    /// When it ends if it starts (or started) at `started`.
-    pub fn planned_end(&self, started: Time) -> Option<Time> {
-        let ran = self.run_for.map(|long| started + long);
-        ran.into_iter().chain(self.ends_at).min()
-    }
-}
-
 /// A node, by name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Place {

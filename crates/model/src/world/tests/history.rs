@@ -213,6 +213,7 @@ impl Sim {
         let before = self.facts();
         let fresh = self.retold(false).decide(self.now, ENOUGH);
         assert_eq!(fresh, again(self.retold(true), self.now), "the order of telling matters");
+        self.check_asking();
         let decisions = self.world.decide(self.now, steps);
         if steps == ENOUGH {
             assert_same(&decisions, &fresh);
@@ -221,6 +222,19 @@ impl Sim {
         check_steps(&before, &decisions, steps);
         check_starts(&before, &decisions);
         self.check_victims(&before, &decisions);
+    }
+
+    /// Asking changes nothing: neither what is known nor what is decided next.
+    fn check_asking(&mut self) {
+        let before = (units_of(&self.world), self.world.reservations());
+        let asked = [(9001, 3, 3), (9002, 5, 1), (9003, 1, 0)];
+        let asked = asked.map(|(n, cpu, priority)| unit(n, cpu, priority));
+        assert_eq!(self.world.dry_run(&asked, self.now).len(), 3);
+        for (unit, _) in &before.0 {
+            let explanation = self.world.explain(unit.id, self.now).expect("known");
+            assert!(explanation.to_string().ends_with('.'));
+        }
+        assert_eq!((units_of(&self.world), self.world.reservations()), before);
     }
 
     /// A new world that is told the same facts.
