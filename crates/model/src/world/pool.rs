@@ -4,6 +4,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::node::{Hold, Node, Resident};
@@ -54,8 +55,14 @@ pub(super) struct Pool {
     pub(super) puzzled: BTreeSet<usize>,
     /// Must the orders be computed anew?
     pub(super) is_stale: bool,
+    /// What can be had of each node of the pool by displacing all below a priority, for the
+    /// priorities that asked last. Only ever a shortcut.
+    reach: Vec<(i64, Tree)>,
     scratch: [Vec<i64>; 2],
 }
+
+/// For how many priorities such trees are kept.
+const REACHES: usize = 4;
 
 impl Pool {
     /// A node of a cluster; the indexes learn of it at the next [`Pool::settle`].
@@ -270,6 +277,53 @@ impl Pool {
             }
         }
         self.scratch = rows;
+        let mut reach = std::mem::take(&mut self.reach);
+        for (priority, tree) in &mut reach {
+            tree.set(self.nodes[slot].positions[0], &self.reach_row(slot, *priority));
+        }
+        self.reach = reach;
+    }
+
+    fn reach_row(&self, slot: usize, priority: i64) -> Vec<i64> {
+        let node = &self.nodes[slot];
+        let reach = |k| self.soon(slot, k).saturating_add(node.held_below(priority, k));
+        (0..self.kinds.len()).map(|k| if node.is_open { reach(k) } else { CLOSED }).collect()
+    }
+
+    /// Positions where `want` fits if all below a priority yield and nothing is kept; none if there
+    /// are more than `most`.
+    pub(super) fn reachable(
+        &mut self,
+        want: &[(usize, i64)],
+        priority: i64,
+        most: usize,
+    ) -> Option<Vec<usize>> {
+        let known = self.reach.iter().position(|(other, _)| *other == priority);
+        let tree = match known {
+            Some(at) => self.reach.remove(at).1,
+            None => self.plant_reach(priority),
+        };
+        let mut found = Vec::new();
+        tree.each_fit(want, &mut |position| {
+            found.push(position);
+            if found.len() > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        if self.reach.len() == REACHES {
+            self.reach.remove(0);
+        }
+        self.reach.push((priority, tree));
+        found.retain(|position| *position < self.groups[0].order.len());
+        (found.len() <= most).then_some(found)
+    }
+
+    fn plant_reach(&self, priority: i64) -> Tree {
+        let order = &self.groups[0].order;
+        let mut tree = Tree::new(order.len(), self.kinds.len());
+        for (position, &slot) in order.iter().enumerate() {
+            tree.put(position, &self.reach_row(slot, priority));
+        }
+        tree.build();
+        tree
     }
 
     /// What is open and what is coming, kept for nobody.
@@ -300,6 +354,7 @@ impl Pool {
         if !std::mem::take(&mut self.is_stale) {
             return;
         }
+        self.reach.clear();
         let order = self.order();
         for group in &mut self.groups {
             *group = Group::default();

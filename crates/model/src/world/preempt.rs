@@ -1,6 +1,9 @@
 //! Who yields: the set with the least loss, and nobody in vain.
 
 use super::World;
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
 use super::decision::Wait;
 use super::node::{Resident, amount};
 use super::unit::{Rank, Spot};
@@ -76,31 +79,69 @@ impl World {
         Err(Wait::Short)
     }
 
-    /// Walks the nodes in the order of the least that each could lose, and stops when none that is
-    /// left can be better than the best so far.
-    fn least_loss(&self, class: usize, rank: &Rank, now: Time, limit: usize) -> Option<Victims> {
-        let mut best: Option<Victims> = None;
-        for pool in self.classes[class].seats.iter().map(|seat| seat.pool) {
+    /// The least loss over all pools that a class may use.
+    fn least_loss(
+        &mut self,
+        class: usize,
+        rank: &Rank,
+        now: Time,
+        limit: usize,
+    ) -> Option<Victims> {
+        let pools: Vec<usize> = self.classes[class].seats.iter().map(|seat| seat.pool).collect();
+        let mut best = None;
+        for pool in pools {
             let Some(group) = self.group(class, pool) else { continue };
-            let group = &self.pools[pool].groups[group];
-            let mut left = self.settings.loss_candidates;
-            for &(priority, started, position) in &group.yielding {
-                let bound = Loss::NONE.and(priority, started.0, now);
-                let is_better = best.as_ref().is_none_or(|best| bound < best.loss);
-                if priority >= rank.priority.0 || !is_better || left == 0 {
-                    break;
-                }
-                let spot = Spot { pool, slot: group.order[position] };
-                let cutoff = best.as_ref().map_or(Loss::ALL, |best| best.loss);
-                let search = Search { world: self, class, rank, now, limit, cutoff };
-                if let Some(found) = search.on(spot, &mut left) {
-                    best = Some(found);
-                }
-            }
+            let search = Search { world: self, class, rank, now, limit };
+            let walked = search.walk(pool, group, &self.pools[pool].groups[group].yielding, &best);
+            best = match walked {
+                Ok(found) => found,
+                Err(TooMany) => self.least_loss_among_few(class, rank, now, limit, pool, best),
+            };
         }
         best
     }
+
+    /// The same when most nodes turn out not to do: finds those that do first, if they are few.
+    fn least_loss_among_few(
+        &mut self,
+        class: usize,
+        rank: &Rank,
+        now: Time,
+        limit: usize,
+        pool: usize,
+        best: Option<Victims>,
+    ) -> Option<Victims> {
+        let want = self.classes[class].want(pool)?.clone();
+        let few = self.pools[pool].reachable(&want, rank.priority.0, FEW);
+        let inside = &self.pools[pool];
+        let search = Search { world: self, class, rank, now, limit };
+        let Some(few) = few else {
+            return search
+                .each(pool, 0, inside.groups[0].yielding.iter(), best, usize::MAX)
+                .ok()?;
+        };
+        let mut few: Vec<Yielding> = few
+            .into_iter()
+            .filter_map(|position| {
+                let node = &inside.nodes[inside.groups[0].order[position]];
+                node.cheapest().map(|(priority, started)| (priority, started, position))
+            })
+            .collect();
+        few.sort_unstable();
+        search.each(pool, 0, few.iter(), best, usize::MAX).ok()?
+    }
 }
+
+/// A node in the order of the least that it could lose.
+type Yielding = (i64, Reverse<Time>, usize);
+
+/// The walk met too many nodes that would not do.
+struct TooMany;
+
+/// How many nodes that do not do a walk may meet before it asks for those that do.
+const MISSES: usize = if cfg!(test) { 1 } else { 128 };
+/// How many nodes that do are few.
+const FEW: usize = if cfg!(test) { 3 } else { 256 };
 
 /// The search for victims of one head.
 struct Search<'a> {
@@ -109,18 +150,61 @@ struct Search<'a> {
     rank: &'a Rank,
     now: Time,
     limit: usize,
-    cutoff: Loss,
 }
 
 impl Search<'_> {
-    /// The least loss on one node, if it is below the cutoff. A node that would do counts.
-    fn on(&self, spot: Spot, left: &mut usize) -> Option<Victims> {
+    /// Walks the nodes of a group; a whole pool only until it meets too many that would not do.
+    fn walk(
+        &self,
+        pool: usize,
+        group: usize,
+        yielding: &BTreeSet<Yielding>,
+        best: &Option<Victims>,
+    ) -> Result<Option<Victims>, TooMany> {
+        let misses = if group == 0 { MISSES } else { usize::MAX };
+        self.each(pool, group, yielding.iter(), best.clone(), misses)
+    }
+
+    /// Walks nodes in the order of the least that each could lose, and stops when none that is left
+    /// can be better than the best so far.
+    fn each<'y>(
+        &self,
+        pool: usize,
+        group: usize,
+        nodes: impl Iterator<Item = &'y Yielding>,
+        mut best: Option<Victims>,
+        mut misses: usize,
+    ) -> Result<Option<Victims>, TooMany> {
+        let order = &self.world.pools[pool].groups[group].order;
+        let mut left = self.world.settings.loss_candidates;
+        for &(priority, started, position) in nodes {
+            let bound = Loss::NONE.and(priority, started.0, self.now);
+            let cutoff = best.as_ref().map_or(Loss::ALL, |best| best.loss);
+            if priority >= self.rank.priority.0 || bound >= cutoff || left == 0 {
+                break;
+            }
+            let spot = Spot { pool, slot: order[position] };
+            if !self.would_do(spot) {
+                misses = misses.checked_sub(1).ok_or(TooMany)?;
+                continue;
+            }
+            left -= 1;
+            best = self.on(spot, cutoff).or(best);
+        }
+        Ok(best)
+    }
+
+    /// Would it fit if all lower ones yielded?
+    fn would_do(&self, spot: Spot) -> bool {
+        let want = self.world.classes[self.class].want(spot.pool);
+        want.is_some_and(|w| self.world.pools[spot.pool].fits_after(spot.slot, w, self.rank))
+            && self.world.may_use(self.class, spot)
+    }
+
+    /// The least loss on one node, if it is below the cutoff.
+    fn on(&self, spot: Spot, cutoff: Loss) -> Option<Victims> {
         let pool = &self.world.pools[spot.pool];
         let want = self.world.classes[self.class].want(spot.pool)?;
-        if !pool.fits_after(spot.slot, want, self.rank) || !self.world.may_use(self.class, spot) {
-            return None;
-        }
-        *left -= 1;
         let node = &pool.nodes[spot.slot];
         let room = |k| pool.soon(spot.slot, k).saturating_sub(node.held_for(self.rank, k));
         let need: Vec<(usize, i64)> = want
@@ -130,7 +214,7 @@ impl Search<'_> {
             .collect();
         let lower = node.residents.iter().take_while(|r| r.priority < self.rank.priority.0);
         let helpful = lower.filter(|r| need.iter().any(|&(k, _)| amount(&r.want, k) > 0));
-        let mut cover = Cover::new(helpful.collect(), &need, self.now, self.limit, self.cutoff);
+        let mut cover = Cover::new(helpful.collect(), &need, self.now, self.limit, cutoff);
         let missing: Vec<i64> = need.iter().map(|(_, missing)| *missing).collect();
         cover.search(0, Loss::NONE, &missing);
         let chosen = cover.spare(missing)?;
