@@ -20,6 +20,7 @@ mod text_enum;
 pub mod time;
 pub mod user;
 pub mod work;
+pub mod world;
 
 pub use id::{ClusterId, DeploymentId, InviteId, OrganizationId, UserId, Xid};
 pub use invalid::Invalid;

@@ -11,7 +11,7 @@ use crate::{Invalid, Quantity};
 pub const MAX_TYPES: usize = 32;
 
 /// An amount of each resource type; a type that is absent is zero.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Resources(BTreeMap<String, Quantity>);
 

@@ -1,0 +1,257 @@
+//! Why a unit waits, with all numbers: for a user who wants to do something about it.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::class::Seat;
+use super::decision::Wait;
+use super::unit::{Place, Rank, Spot, UnitId};
+use super::{Hold, State, World};
+use crate::{Resources, Time};
+
+/// How many nodes are named, the nearest first.
+const NODES: usize = 5;
+/// How many units are named that would have to end.
+const UNITS: usize = 20;
+
+/// Can it run at all?
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It has its capacity.
+    Placed,
+    /// It gives its capacity back.
+    Stopping,
+    /// It waits.
+    NotNow,
+    /// It waits for a node that does not exist.
+    Never,
+}
+
+/// What is missing on one node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Shortage {
+    /// Which node.
+    pub place: Place,
+    /// What is missing of what will be free and is not kept for others; nothing if only other
+    /// constraints are in the way.
+    pub missing: Resources,
+    /// Is the node too small, even when empty?
+    pub is_too_small: bool,
+}
+
+/// Why a unit is where it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Explanation {
+    /// Who.
+    pub unit: UnitId,
+    /// Can it run at all?
+    pub verdict: Verdict,
+    /// Why it waits, if it does and has been looked at.
+    pub wait: Option<Wait>,
+    /// Its place in the queue, from 1: one more than how many wait for the same nodes before it.
+    pub position: Option<usize>,
+    /// Where it is, or where room is kept for it.
+    pub place: Option<Place>,
+    /// What is missing, on the nodes where that is least.
+    pub shortages: Vec<Shortage>,
+    /// Who would have to end first, on the nearest node, the soonest first.
+    pub blockers: Vec<UnitId>,
+    /// When it can start if all ends as planned and nobody before it takes the room.
+    pub earliest: Option<Time>,
+}
+
+/// What has to happen on one node.
+struct Path {
+    ends: Vec<UnitId>,
+    /// When that will be, if all of them have a planned end.
+    at: Option<Time>,
+}
+
+impl World {
+    /// Explains where a unit is and why. Costs as much as there are nodes that it may use and
+    /// others that wait for them: it is for one who asks, not for every round.
+    pub fn explain(&mut self, id: UnitId, now: Time) -> Option<Explanation> {
+        self.settle();
+        let &unit = self.index.get(&id)?;
+        let entry = &self.entries[unit];
+        Some(match entry.state.clone() {
+            State::Placed { place, .. } => Explanation::settled(id, Verdict::Placed, place),
+            State::Stopping { place, .. } => Explanation::settled(id, Verdict::Stopping, place),
+            State::Waiting { hold, said } => self.explain_wait(unit, hold, said, now),
+        })
+    }
+
+    pub(super) fn explain_wait(
+        &mut self,
+        unit: usize,
+        hold: Option<Hold>,
+        wait: Option<Wait>,
+        now: Time,
+    ) -> Explanation {
+        let (class, rank) = (self.entries[unit].class, self.entries[unit].rank());
+        let never = self.never_fits(class);
+        let near = self.nearest_nodes(class, &rank);
+        let kept = hold.map(|hold| hold.spot);
+        let first = kept.or_else(|| near.iter().find(|(_, s)| !s.is_too_small).map(|(n, _)| *n));
+        let path = first.and_then(|spot| self.path(class, &rank, spot, now));
+        let earliest = self.earliest(class, &rank, now);
+        Explanation {
+            unit: rank.id,
+            verdict: if never { Verdict::Never } else { Verdict::NotNow },
+            wait,
+            position: Some(self.position(class, &rank)),
+            place: kept.map(|spot| self.place(spot)),
+            shortages: near.into_iter().map(|(_, shortage)| shortage).take(NODES).collect(),
+            blockers: path.map(|path| path.ends).unwrap_or_default(),
+            earliest: earliest.filter(|_| !never),
+        }
+    }
+
+    /// One more than how many before `rank` wait for a pool that the class may use.
+    fn position(&self, class: usize, rank: &Rank) -> usize {
+        let mut before = 0;
+        let mut seen = std::collections::BTreeSet::from([class]);
+        before += self.classes[class].line.range(..rank).count();
+        for seat in &self.classes[class].seats {
+            let pool = &self.pools[seat.pool];
+            for other in pool.queue.waiting().filter(|other| seen.insert(*other)) {
+                before += self.classes[other].line.range(..rank).count();
+            }
+        }
+        let promised = self.classes[class].seats.iter().map(|s| &self.pools[s.pool].promised);
+        let promised: std::collections::BTreeSet<&Rank> =
+            promised.flat_map(|ranks| ranks.range(..rank).map(|(rank, _)| rank)).collect();
+        before + promised.len() + 1
+    }
+
+    /// The nodes that a class may use, those first that lack the least; too small ones last.
+    fn nearest_nodes(&self, class: usize, rank: &Rank) -> Vec<(Spot, Shortage)> {
+        let mut nodes: Vec<(bool, i128, usize, Spot)> = Vec::new();
+        for seat in &self.classes[class].seats {
+            let pool = &self.pools[seat.pool];
+            for (position, spot) in self.nodes_of(class, seat).into_iter().enumerate() {
+                let Some(want) = &seat.want else { continue };
+                if self.matches(class, spot) && pool.nodes[spot.slot].is_open {
+                    let too_small = !self.could_fit(class, spot, want);
+                    let lack = pool.lack_permille(spot.slot, want, rank);
+                    nodes.push((too_small, lack, position, spot));
+                }
+            }
+        }
+        nodes.sort_unstable();
+        nodes.truncate(NODES);
+        let named = |(too_small, _, _, spot)| (spot, self.shortage(class, rank, spot, too_small));
+        nodes.into_iter().map(named).collect()
+    }
+
+    fn nodes_of(&self, class: usize, seat: &Seat) -> Vec<Spot> {
+        let Some(group) = self.group(class, seat.pool) else { return Vec::new() };
+        let order = &self.pools[seat.pool].groups[group].order;
+        order.iter().map(|&slot| Spot { pool: seat.pool, slot }).collect()
+    }
+
+    fn shortage(&self, class: usize, rank: &Rank, spot: Spot, is_too_small: bool) -> Shortage {
+        let pool = &self.pools[spot.pool];
+        let want = self.classes[class].want(spot.pool).cloned().unwrap_or_default();
+        let missing = want.iter().map(|&(k, amount)| {
+            let room =
+                pool.soon(spot.slot, k).saturating_sub(pool.nodes[spot.slot].held_for(rank, k));
+            (k, amount.saturating_sub(room.max(0)))
+        });
+        let missing = pool.kinds.name(missing.filter(|(_, missing)| *missing > 0));
+        Shortage { place: self.place(spot), missing, is_too_small }
+    }
+
+    /// Who has to end on a node, in the order in which they will as far as that is known.
+    fn path(&self, class: usize, rank: &Rank, spot: Spot, now: Time) -> Option<Path> {
+        let pool = &self.pools[spot.pool];
+        let want = self.classes[class].want(spot.pool)?;
+        let node = &pool.nodes[spot.slot];
+        let room = |k| pool.free(spot.slot, k).saturating_sub(node.held_for(rank, k));
+        let mut missing: Vec<(usize, i64)> =
+            want.iter().map(|&(k, amount)| (k, amount.saturating_sub(room(k)))).collect();
+        let mut path = Path { ends: Vec::new(), at: Some(now) };
+        for (end, unit, gives) in self.releases(spot, now) {
+            if missing.iter().all(|(_, missing)| *missing <= 0) {
+                break;
+            }
+            let helps = |&(k, m): &(usize, i64)| m > 0 && super::node::amount(gives, k) > 0;
+            if !missing.iter().any(helps) {
+                continue;
+            }
+            missing.iter_mut().for_each(|(k, m)| *m -= super::node::amount(gives, *k));
+            path.ends.push(unit);
+            path.at = path.at.and_then(|at| end.map(|end| at.max(end)));
+        }
+        let fits = missing.iter().all(|(_, missing)| *missing <= 0);
+        path.ends.truncate(UNITS);
+        fits.then_some(path)
+    }
+
+    /// All on a node with what they hold: who stops, then by planned end, then who has none.
+    fn releases(&self, spot: Spot, now: Time) -> Vec<(Option<Time>, UnitId, &[(usize, i64)])> {
+        let node = &self.pools[spot.pool].nodes[spot.slot];
+        let stopping = node.leaving.iter();
+        let stopping = stopping.map(|(unit, want)| (Some(now), self.entries[*unit].id, &**want));
+        let on = node.residents.iter().map(|resident| {
+            let end = self.entries[resident.unit].planned_end(resident.started.0);
+            (end.map(|end| end.max(now)), resident.id, &*resident.want)
+        });
+        let mut all: Vec<_> = stopping.chain(on).collect();
+        all.sort_by_key(|(end, id, _)| (end.is_none(), *end, *id));
+        all
+    }
+
+    /// The soonest that a node has room, if those who have to end have planned ends.
+    fn earliest(&self, class: usize, rank: &Rank, now: Time) -> Option<Time> {
+        let seats = self.classes[class].seats.iter();
+        let nodes = seats.flat_map(|seat| self.nodes_of(class, seat));
+        let usable = nodes.filter(|&spot| {
+            let node = &self.pools[spot.pool].nodes[spot.slot];
+            node.is_open && self.may_use(class, spot)
+        });
+        usable.filter_map(|spot| self.path(class, rank, spot, now)?.at).min()
+    }
+}
+
+impl Explanation {
+    fn settled(unit: UnitId, verdict: Verdict, place: Place) -> Self {
+        Self {
+            unit,
+            verdict,
+            wait: None,
+            position: None,
+            place: Some(place),
+            shortages: Vec::new(),
+            blockers: Vec::new(),
+            earliest: None,
+        }
+    }
+}
+
+impl fmt::Display for Explanation {
+    /// A short sentence, for a status.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.verdict {
+            Verdict::Placed => return f.write_str("Has its capacity."),
+            Verdict::Stopping => return f.write_str("Is stopping."),
+            Verdict::Never => {
+                f.write_str("Can never run: no node that it may use is large enough")?
+            }
+            Verdict::NotNow => match self.wait {
+                Some(Wait::Yielding) => f.write_str("Waits for others to stop")?,
+                Some(Wait::Budget) => write!(f, "Waits: it {}", Wait::Budget)?,
+                _ => write!(f, "Waits at position {}", self.position.unwrap_or(1))?,
+            },
+        }
+        if let Some(nearest) = self.shortages.iter().find(|s| s.missing != Resources::default()) {
+            write!(f, "; the nearest is {} more on {}", nearest.missing, nearest.place)?;
+        }
+        match self.earliest {
+            Some(at) => write!(f, "; can start at {at} if all ends as planned."),
+            None => f.write_str("."),
+        }
+    }
+}

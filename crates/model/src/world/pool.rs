@@ -1,0 +1,419 @@
+//! The nodes of one owner with the indexes that find the right one among thousands.
+//!
+//! A pool has its own resource kinds, so that what one organization invents costs nobody else.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::node::{Hold, Node, Resident};
+use super::queue::Queue;
+use super::tree::{CLOSED, Tree};
+use super::unit::{Rank, UnitId};
+use super::vector::{Kinds, Rows, Want};
+use crate::{ClusterId, Time};
+
+/// Nodes that are searched together: a whole pool, or one cluster.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Group {
+    /// Which node is where; what is scarce comes last, so that first fit keeps it.
+    pub(super) order: Vec<usize>,
+    /// What is free and kept for nobody.
+    pub(super) open: Tree,
+    /// The same once everybody who stops has stopped.
+    pub(super) coming: Tree,
+    /// Nodes by who on them would hurt least to lose.
+    pub(super) yielding: BTreeSet<(i64, Reverse<Time>, usize)>,
+}
+
+/// The nodes of one organization, or those that all share.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Pool {
+    pub(super) kinds: Kinds,
+    pub(super) nodes: Vec<Node>,
+    /// Slots whose node is gone.
+    vacant: Vec<usize>,
+    /// The first is the whole pool, the others are clusters.
+    pub(super) groups: Vec<Group>,
+    group_of: HashMap<ClusterId, usize>,
+    capacity: Rows,
+    taken: Rows,
+    used: Rows,
+    stopping: Rows,
+    kept: Rows,
+    pub(super) queue: Queue,
+    /// All holds by rank: whose, and where.
+    pub(super) holds: BTreeMap<Rank, (usize, usize)>,
+    /// The holds that wait for capacity to be freed, by rank.
+    pub(super) aged: BTreeMap<Rank, usize>,
+    /// Heads that have waited long enough for such a hold and have none, with their classes.
+    pub(super) wanting: BTreeMap<Rank, usize>,
+    /// Those who may use this pool and whose room is being made, here or in another pool.
+    pub(super) promised: BTreeMap<Rank, usize>,
+    /// Classes that ask for kinds that the pool has never heard of.
+    pub(super) puzzled: BTreeSet<usize>,
+    /// Must the orders be computed anew?
+    pub(super) is_stale: bool,
+    /// What can be had of each node of the pool by displacing all below a priority, for the
+    /// priorities that asked last. Only ever a shortcut.
+    reach: Vec<(i64, Tree)>,
+    scratch: [Vec<i64>; 2],
+}
+
+/// For how many priorities such trees are kept.
+const REACHES: usize = 4;
+
+impl Pool {
+    /// A node of a cluster; the indexes learn of it at the next [`Pool::settle`].
+    pub(super) fn add_node(&mut self, cluster: ClusterId, name: Arc<str>) -> usize {
+        if self.groups.is_empty() {
+            self.groups.push(Group::default());
+        }
+        let groups = &mut self.groups;
+        let group = *self.group_of.entry(cluster).or_insert_with(|| {
+            groups.push(Group::default());
+            groups.len() - 1
+        });
+        let node = Node::new(cluster, name, group);
+        self.is_stale = true;
+        if let Some(slot) = self.vacant.pop() {
+            self.nodes[slot] = node;
+            return slot;
+        }
+        self.nodes.push(node);
+        self.resize();
+        self.nodes.len() - 1
+    }
+
+    /// Forgets a node that nobody is on and nobody waits for.
+    pub(super) fn remove_node(&mut self, slot: usize) {
+        let node = &mut self.nodes[slot];
+        debug_assert!(
+            node.residents.is_empty() && node.leaving.is_empty() && node.holds.is_empty()
+        );
+        node.is_open = false;
+        for rows in [&mut self.capacity, &mut self.taken, &mut self.used, &mut self.stopping] {
+            rows.row_mut(slot).fill(0);
+        }
+        self.kept.row_mut(slot).fill(0);
+        self.vacant.push(slot);
+        self.is_stale = true;
+    }
+
+    /// Makes all rows as many and as wide as there are nodes and kinds.
+    pub(super) fn resize(&mut self) {
+        let (count, width) = (self.nodes.len(), self.kinds.len());
+        for rows in [&mut self.capacity, &mut self.taken, &mut self.used, &mut self.stopping] {
+            rows.resize(count, width);
+        }
+        self.kept.resize(count, width);
+        self.queue.widen(width);
+    }
+
+    /// Reads a vector, giving new kinds columns.
+    pub(super) fn learn(&mut self, vector: &crate::Resources) -> Want {
+        let before = self.kinds.len();
+        let want = self.kinds.learn(vector);
+        if self.kinds.len() != before {
+            self.is_stale = true;
+            self.resize();
+        }
+        want
+    }
+
+    /// Sets what a node has and what is taken of it by hand.
+    pub(super) fn set_capacity(&mut self, slot: usize, has: &Want, taken: &Want) {
+        let before = self.capacity.row(slot).to_vec();
+        for (rows, want) in [(&mut self.capacity, has), (&mut self.taken, taken)] {
+            rows.row_mut(slot).fill(0);
+            rows.add(slot, want, 1);
+        }
+        self.is_stale |= before != self.capacity.row(slot);
+    }
+
+    pub(super) fn capacity(&self, slot: usize) -> &[i64] {
+        self.capacity.row(slot)
+    }
+
+    /// What nobody has now.
+    pub(super) fn free(&self, slot: usize, k: usize) -> i64 {
+        self.capacity
+            .at(slot, k)
+            .saturating_sub(self.taken.at(slot, k))
+            .saturating_sub(self.used.at(slot, k))
+    }
+
+    /// What nobody has once all who stop have stopped.
+    pub(super) fn soon(&self, slot: usize, k: usize) -> i64 {
+        self.free(slot, k).saturating_add(self.stopping.at(slot, k))
+    }
+
+    /// Does `want` fit now, for somebody of this rank?
+    pub(super) fn fits_now(&self, slot: usize, want: &[(usize, i64)], rank: &Rank) -> bool {
+        let node = &self.nodes[slot];
+        node.is_open
+            && want.iter().all(|&(k, amount)| {
+                let soon = self.soon(slot, k).saturating_sub(node.held_for(rank, k));
+                amount <= soon.min(self.free(slot, k))
+            })
+    }
+
+    /// Does it fit once all who stop have stopped?
+    pub(super) fn fits_soon(&self, slot: usize, want: &[(usize, i64)], rank: &Rank) -> bool {
+        let node = &self.nodes[slot];
+        let room = |k| self.soon(slot, k).saturating_sub(node.held_for(rank, k));
+        node.is_open && want.iter().all(|&(k, amount)| amount <= room(k))
+    }
+
+    /// What somebody of this rank could get of a column if all lower priorities yielded.
+    pub(super) fn reach(&self, slot: usize, k: usize, rank: &Rank) -> i64 {
+        let node = &self.nodes[slot];
+        let soon = self.soon(slot, k).saturating_sub(node.held_for(rank, k));
+        soon.saturating_add(node.held_below(rank.priority.0, k))
+    }
+
+    /// Does it fit if all lower priorities yield?
+    pub(super) fn fits_after(&self, slot: usize, want: &[(usize, i64)], rank: &Rank) -> bool {
+        self.nodes[slot].is_open
+            && want.iter().all(|&(k, amount)| amount <= self.reach(slot, k, rank))
+    }
+
+    /// How much is missing for `want`, in thousandths of what the node has, all kinds together.
+    pub(super) fn lack_permille(&self, slot: usize, want: &[(usize, i64)], rank: &Rank) -> i128 {
+        let node = &self.nodes[slot];
+        let lack = |&(k, amount): &(usize, i64)| {
+            let room = self.soon(slot, k).saturating_sub(node.held_for(rank, k));
+            let missing = i128::from(amount) - i128::from(room);
+            missing.max(0) * 1000 / i128::from(self.capacity.at(slot, k).max(1))
+        };
+        want.iter().map(lack).sum()
+    }
+
+    pub(super) fn occupy(&mut self, slot: usize, resident: Resident) {
+        self.used.add(slot, &resident.want, 1);
+        self.change(slot, |node| node.join(resident));
+    }
+
+    /// A resident is no longer one: it stops, or it is gone.
+    pub(super) fn vacate(
+        &mut self,
+        slot: usize,
+        id: UnitId,
+        priority: i64,
+        started: Time,
+        stops: bool,
+    ) {
+        let Some(resident) = self.change(slot, |node| node.part(id, priority, started)) else {
+            return;
+        };
+        if stops {
+            self.stopping.add(slot, &resident.want, 1);
+            self.nodes[slot].leaving.push((resident.unit, resident.want));
+        } else {
+            self.used.add(slot, &resident.want, -1);
+        }
+        self.refresh(slot);
+    }
+
+    /// Somebody who was stopping has stopped.
+    pub(super) fn release(&mut self, slot: usize, unit: usize) {
+        let node = &mut self.nodes[slot];
+        let Some(at) = node.leaving.iter().position(|(other, _)| *other == unit) else { return };
+        let (_, want) = node.leaving.swap_remove(at);
+        self.used.add(slot, &want, -1);
+        self.stopping.add(slot, &want, -1);
+        self.refresh(slot);
+    }
+
+    pub(super) fn hold(&mut self, slot: usize, hold: Hold) {
+        self.kept.add(slot, &hold.want, 1);
+        self.holds.insert(hold.rank, (hold.unit, slot));
+        let holds = &mut self.nodes[slot].holds;
+        let at = holds.partition_point(|other| other.rank < hold.rank);
+        holds.insert(at, hold);
+        self.refresh(slot);
+    }
+
+    pub(super) fn let_go(&mut self, slot: usize, rank: &Rank) {
+        let holds = &mut self.nodes[slot].holds;
+        let Some(at) = holds.iter().position(|hold| hold.rank == *rank) else { return };
+        let hold = holds.remove(at);
+        self.kept.add(slot, &hold.want, -1);
+        self.holds.remove(rank);
+        self.aged.remove(rank);
+        self.refresh(slot);
+    }
+
+    /// Changes who is on a node, keeping the order of who would hurt least.
+    fn change<T>(&mut self, slot: usize, change: impl FnOnce(&mut Node) -> T) -> T {
+        let before = self.nodes[slot].cheapest();
+        let result = change(&mut self.nodes[slot]);
+        let node = &self.nodes[slot];
+        let after = node.cheapest();
+        if !self.is_stale && before != after {
+            for (group, position) in [0, node.group].into_iter().zip(node.positions) {
+                let yielding = &mut self.groups[group].yielding;
+                before.map(|(priority, started)| yielding.remove(&(priority, started, position)));
+                after.map(|(priority, started)| yielding.insert((priority, started, position)));
+            }
+        }
+        self.refresh(slot);
+        result
+    }
+
+    /// Tells the trees what a node has now.
+    pub(super) fn refresh(&mut self, slot: usize) {
+        if self.is_stale {
+            return;
+        }
+        let rows = self.rooms(slot);
+        let node = &self.nodes[slot];
+        for (group, position) in [0, node.group].into_iter().zip(node.positions) {
+            let group = &mut self.groups[group];
+            if group.order.len() > 1 {
+                group.open.set(position, &rows[0]);
+                group.coming.set(position, &rows[1]);
+            }
+        }
+        self.scratch = rows;
+        let mut reach = std::mem::take(&mut self.reach);
+        for (priority, tree) in &mut reach {
+            tree.set(self.nodes[slot].positions[0], &self.reach_row(slot, *priority));
+        }
+        self.reach = reach;
+    }
+
+    fn reach_row(&self, slot: usize, priority: i64) -> Vec<i64> {
+        let node = &self.nodes[slot];
+        let reach = |k| self.soon(slot, k).saturating_add(node.held_below(priority, k));
+        (0..self.kinds.len()).map(|k| if node.is_open { reach(k) } else { CLOSED }).collect()
+    }
+
+    /// Positions where `want` fits if all below a priority yield and nothing is kept; none if there
+    /// are more than `most`.
+    pub(super) fn reachable(
+        &mut self,
+        want: &[(usize, i64)],
+        priority: i64,
+        most: usize,
+    ) -> Option<Vec<usize>> {
+        let known = self.reach.iter().position(|(other, _)| *other == priority);
+        let tree = match known {
+            Some(at) => self.reach.remove(at).1,
+            None => self.plant_reach(priority),
+        };
+        let mut found = Vec::new();
+        tree.each_fit(want, &mut |position| {
+            found.push(position);
+            if found.len() > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        if self.reach.len() == REACHES {
+            self.reach.remove(0);
+        }
+        self.reach.push((priority, tree));
+        found.retain(|position| *position < self.groups[0].order.len());
+        (found.len() <= most).then_some(found)
+    }
+
+    fn plant_reach(&self, priority: i64) -> Tree {
+        let order = &self.groups[0].order;
+        let mut tree = Tree::new(order.len(), self.kinds.len());
+        for (position, &slot) in order.iter().enumerate() {
+            tree.put(position, &self.reach_row(slot, priority));
+        }
+        tree.build();
+        tree
+    }
+
+    /// What is open and what is coming, kept for nobody.
+    fn rooms(&mut self, slot: usize) -> [Vec<i64>; 2] {
+        let mut rows = std::mem::take(&mut self.scratch);
+        rows.iter_mut().for_each(Vec::clear);
+        for k in 0..self.kinds.len() {
+            let coming = self.soon(slot, k).saturating_sub(self.kept.at(slot, k));
+            let open = coming.min(self.free(slot, k));
+            let is_open = self.nodes[slot].is_open;
+            rows[0].push(if is_open { open } else { CLOSED });
+            rows[1].push(if is_open { coming } else { CLOSED });
+        }
+        rows
+    }
+
+    /// Is `want` open (or at least coming), counting what is kept for anybody?
+    pub(super) fn has_room(&self, slot: usize, want: &[(usize, i64)], soon: bool) -> bool {
+        let room = |k| {
+            let coming = self.soon(slot, k).saturating_sub(self.kept.at(slot, k));
+            if soon { coming } else { coming.min(self.free(slot, k)) }
+        };
+        self.nodes[slot].is_open && want.iter().all(|&(k, amount)| amount <= room(k))
+    }
+
+    /// Computes orders and indexes anew, if nodes or what they have changed.
+    pub(super) fn settle(&mut self) {
+        if !std::mem::take(&mut self.is_stale) {
+            return;
+        }
+        self.reach.clear();
+        let order = self.order();
+        for group in &mut self.groups {
+            *group = Group::default();
+        }
+        for slot in order {
+            let home = self.nodes[slot].group;
+            for (i, group) in [0, home].into_iter().enumerate() {
+                self.nodes[slot].positions[i] = self.groups[group].order.len();
+                self.groups[group].order.push(slot);
+            }
+        }
+        for group in 0..self.groups.len() {
+            self.plant(group);
+        }
+    }
+
+    fn plant(&mut self, group: usize) {
+        let order = std::mem::take(&mut self.groups[group].order);
+        // A group of one is looked at directly.
+        let (count, width) = (if order.len() > 1 { order.len() } else { 0 }, self.kinds.len());
+        let (mut open, mut coming) = (Tree::new(count, width), Tree::new(count, width));
+        let mut yielding = Vec::with_capacity(count);
+        for (position, &slot) in order.iter().enumerate() {
+            if count > 0 {
+                let rows = self.rooms(slot);
+                open.put(position, &rows[0]);
+                coming.put(position, &rows[1]);
+                self.scratch = rows;
+            }
+            let cheapest = self.nodes[slot].cheapest();
+            yielding.extend(cheapest.map(|(priority, started)| (priority, started, position)));
+        }
+        open.build();
+        coming.build();
+        let yielding = yielding.into_iter().collect();
+        self.groups[group] = Group { order, open, coming, yielding };
+    }
+
+    /// All nodes: common kinds before rare ones, small before large, then by name.
+    fn order(&self) -> Vec<usize> {
+        let mut slots: Vec<usize> = (0..self.nodes.len()).collect();
+        let vacant: BTreeSet<usize> = self.vacant.iter().copied().collect();
+        slots.retain(|slot| !vacant.contains(slot));
+        let width = self.kinds.len();
+        let owners: Vec<usize> = (0..width)
+            .map(|k| slots.iter().filter(|&&s| self.capacity.at(s, k) > 0).count())
+            .collect();
+        let most: Vec<i64> = (0..width)
+            .map(|k| slots.iter().map(|&s| self.capacity.at(s, k)).max().unwrap_or(0).max(1))
+            .collect();
+        slots.sort_by_cached_key(|&slot| {
+            let row = self.capacity.row(slot);
+            let has = (0..width).filter(|&k| row[k] > 0);
+            let rarest = has.map(|k| owners[k]).min().unwrap_or(0);
+            let size: i128 =
+                (0..width).map(|k| i128::from(row[k]) * 1000 / i128::from(most[k])).sum();
+            let node = &self.nodes[slot];
+            (Reverse(rarest), size, node.cluster, node.name.clone())
+        });
+        slots
+    }
+}
