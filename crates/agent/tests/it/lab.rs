@@ -13,20 +13,20 @@ use tempfile::TempDir;
 use crate::packing;
 use crate::registry::{Fake, digest_of};
 
-pub struct Lab {
-    pub runtime: Option<Embedded>,
-    pub options: Options,
-    pub registry: Fake,
-    pub dir: TempDir,
+pub(crate) struct Lab {
+    pub(crate) runtime: Option<Embedded>,
+    pub(crate) options: Options,
+    pub(crate) registry: Fake,
+    pub(crate) dir: TempDir,
 }
 
 impl Lab {
-    pub async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self::with(|_| {}).await
     }
 
     /// A runtime that behaves a little differently.
-    pub async fn with(change: impl FnOnce(&mut Options)) -> Self {
+    pub(crate) async fn with(change: impl FnOnce(&mut Options)) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let name = dir.path().file_name().unwrap().to_str().unwrap();
         let instance = format!("t{}", &digest_of(name.as_bytes())[7..15]);
@@ -40,12 +40,12 @@ impl Lab {
         Self { runtime: Some(runtime), options, registry: Fake::start(), dir }
     }
 
-    pub fn runtime(&self) -> &Embedded {
+    pub(crate) fn runtime(&self) -> &Embedded {
         self.runtime.as_ref().unwrap()
     }
 
     /// A container of the usual image that runs this.
-    pub fn shell(&self, name: &str, script: &str) -> Container {
+    pub(crate) fn shell(&self, name: &str, script: &str) -> Container {
         let image = self.registry.name("web");
         if !self.registry.shelf.lock().unwrap().manifests.contains_key("web/1.0") {
             self.registry.put("web", &packing::web());
@@ -55,14 +55,14 @@ impl Lab {
     }
 
     /// Runs something to its end: how it ended, and what it said.
-    pub async fn run(&self, container: &Container) -> (agent::Ending, Vec<String>) {
+    pub(crate) async fn run(&self, container: &Container) -> (agent::Ending, Vec<String>) {
         self.runtime().start(container).await.unwrap();
         let ended = self.runtime().ended(&container.name);
         let ending = tokio::time::timeout(Duration::from_secs(60), ended).await.unwrap();
         (ending, self.lines(&container.name).await)
     }
 
-    pub async fn lines(&self, name: &str) -> Vec<String> {
+    pub(crate) async fn lines(&self, name: &str) -> Vec<String> {
         self.runtime().logs(name, LogsFrom::Start, false).map(|line| line.text).collect().await
     }
 
@@ -71,7 +71,7 @@ impl Lab {
     }
 
     /// All that is left of containers, of whatever sort.
-    pub fn left(&self) -> Vec<String> {
+    pub(crate) fn left(&self) -> Vec<String> {
         let mut left = Vec::new();
         let dir = self.options.dir.to_str().unwrap().to_owned();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
@@ -95,7 +95,7 @@ impl Lab {
     }
 
     /// What there is of images.
-    pub fn stored(&self) -> Vec<PathBuf> {
+    pub(crate) fn stored(&self) -> Vec<PathBuf> {
         ["layers", "images", "pulls", "tmp"]
             .iter()
             .flat_map(|part| entries(&self.dir_of(part)))
@@ -129,7 +129,7 @@ impl Drop for Lab {
     }
 }
 
-pub fn container(name: &str, image: &str) -> Container {
+pub(crate) fn container(name: &str, image: &str) -> Container {
     Container {
         name: name.to_owned(),
         image: image.to_owned(),
@@ -142,7 +142,7 @@ pub fn container(name: &str, image: &str) -> Container {
     }
 }
 
-pub fn kill(pid: i32) {
+pub(crate) fn kill(pid: i32) {
     let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL);
 }
 
@@ -151,7 +151,7 @@ fn entries(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// The groups of an installation, in every hierarchy.
-pub fn groups(instance: &str) -> Vec<PathBuf> {
+pub(crate) fn groups(instance: &str) -> Vec<PathBuf> {
     let roots = entries(Path::new("/sys/fs/cgroup")).into_iter().chain(["/sys/fs/cgroup".into()]);
     roots
         .map(|root| root.join(format!("paddock-{instance}")))
@@ -171,7 +171,7 @@ fn processes(dir: &str) -> Vec<i32> {
 }
 
 /// Asks a web server, until it answers.
-pub fn get(endpoint: &str, path: &str) -> String {
+pub(crate) fn get(endpoint: &str, path: &str) -> String {
     let until = Instant::now() + Duration::from_secs(15);
     loop {
         let ask = || -> std::io::Result<String> {

@@ -7,15 +7,22 @@ use serde_json::json;
 use tar::{Builder, EntryType, Header};
 
 /// A layer under construction.
-pub struct Layer(Builder<Vec<u8>>);
+pub(crate) struct Layer(Builder<Vec<u8>>);
 
 impl Layer {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Builder::new(Vec::new()))
     }
 
     /// Adds anything. The name goes in as it is, however bad.
-    pub fn add(mut self, kind: EntryType, name: &str, mode: u32, link: &str, data: &[u8]) -> Self {
+    pub(crate) fn add(
+        mut self,
+        kind: EntryType,
+        name: &str,
+        mode: u32,
+        link: &str,
+        data: &[u8],
+    ) -> Self {
         let mut header = Header::new_gnu();
         header.set_entry_type(kind);
         header.set_mode(mode);
@@ -31,41 +38,41 @@ impl Layer {
         self
     }
 
-    pub fn dir(self, name: &str) -> Self {
+    pub(crate) fn dir(self, name: &str) -> Self {
         self.add(EntryType::Directory, name, 0o755, "", b"")
     }
 
-    pub fn file(self, name: &str, data: &[u8]) -> Self {
+    pub(crate) fn file(self, name: &str, data: &[u8]) -> Self {
         self.add(EntryType::Regular, name, 0o644, "", data)
     }
 
-    pub fn program(self, name: &str, data: &[u8]) -> Self {
+    pub(crate) fn program(self, name: &str, data: &[u8]) -> Self {
         self.add(EntryType::Regular, name, 0o755, "", data)
     }
 
-    pub fn symlink(self, name: &str, target: &str) -> Self {
+    pub(crate) fn symlink(self, name: &str, target: &str) -> Self {
         self.add(EntryType::Symlink, name, 0o777, target, b"")
     }
 
-    pub fn hard_link(self, name: &str, target: &str) -> Self {
+    pub(crate) fn hard_link(self, name: &str, target: &str) -> Self {
         self.add(EntryType::Link, name, 0o644, target, b"")
     }
 
-    pub fn tar(self) -> Vec<u8> {
+    pub(crate) fn tar(self) -> Vec<u8> {
         self.0.into_inner().unwrap()
     }
 }
 
 /// An image: its layers unpacked and packed, and what it says of itself.
-pub struct Image {
-    pub layers: Vec<(Vec<u8>, Vec<u8>)>,
-    pub config: serde_json::Value,
-    pub architecture: &'static str,
+pub(crate) struct Image {
+    pub(crate) layers: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(crate) config: serde_json::Value,
+    pub(crate) architecture: &'static str,
 }
 
 impl Image {
     /// An image with these layers, the first one packed by gzip, others by zstd.
-    pub fn new(layers: Vec<Vec<u8>>, config: serde_json::Value) -> Self {
+    pub(crate) fn new(layers: Vec<Vec<u8>>, config: serde_json::Value) -> Self {
         let pack = |(at, tar): (usize, Vec<u8>)| {
             let packed = if at == 0 { gzip(&tar) } else { zstd::encode_all(&tar[..], 1).unwrap() };
             (tar, packed)
@@ -75,7 +82,7 @@ impl Image {
     }
 
     /// Its description.
-    pub fn document(&self) -> Vec<u8> {
+    pub(crate) fn document(&self) -> Vec<u8> {
         let diff_ids: Vec<_> = self.layers.iter().map(|(tar, _)| digest_of(tar)).collect();
         serde_json::to_vec(&json!({
             "architecture": self.architecture, "os": "linux", "config": self.config,
@@ -85,7 +92,7 @@ impl Image {
     }
 
     /// Its manifest.
-    pub fn manifest(&self) -> Vec<u8> {
+    pub(crate) fn manifest(&self) -> Vec<u8> {
         let document = self.document();
         let kind = |at: usize| if at == 0 { "gzip" } else { "zstd" };
         let layers: Vec<_> = self
@@ -109,7 +116,7 @@ impl Image {
     }
 
     /// Writes it as an OCI layout, for tools that push it.
-    pub fn write_layout(&self, dir: &std::path::Path) {
+    pub(crate) fn write_layout(&self, dir: &std::path::Path) {
         let blobs = dir.join("blobs/sha256");
         std::fs::create_dir_all(&blobs).unwrap();
         let manifest = self.manifest();
@@ -127,14 +134,14 @@ impl Image {
     }
 }
 
-pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packer.write_all(bytes).unwrap();
     packer.finish().unwrap()
 }
 
 /// Debian's busybox, with the names that tests use.
-pub fn busybox() -> Layer {
+pub(crate) fn busybox() -> Layer {
     let program = std::fs::read("/bin/busybox").expect("the package busybox-static is installed");
     let mut layer = Layer::new()
         .dir("bin/")
@@ -155,7 +162,7 @@ pub fn busybox() -> Layer {
 }
 
 /// An image that serves `/www` on port 8080, in two layers.
-pub fn web() -> Image {
+pub(crate) fn web() -> Image {
     let above = Layer::new().file("etc/.wh.only-below", b"").file("www/second", b"2\n");
     Image::new(
         vec![busybox().tar(), above.tar()],

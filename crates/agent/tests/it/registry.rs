@@ -12,34 +12,34 @@ use sha2::{Digest, Sha256};
 
 use crate::packing::Image;
 
-pub fn digest_of(bytes: &[u8]) -> String {
+pub(crate) fn digest_of(bytes: &[u8]) -> String {
     format!("sha256:{}", data_encoding::HEXLOWER.encode(&Sha256::digest(bytes)))
 }
 
 /// What a registry has, and how it behaves.
 #[derive(Default)]
-pub struct Shelf {
-    pub manifests: HashMap<String, Vec<u8>>,
-    pub blobs: HashMap<String, Vec<u8>>,
+pub(crate) struct Shelf {
+    pub(crate) manifests: HashMap<String, Vec<u8>>,
+    pub(crate) blobs: HashMap<String, Vec<u8>>,
     /// Base64 of `user:password`, when they are asked for.
-    pub password: Option<String>,
+    pub(crate) password: Option<String>,
     /// Stop after this many bytes of a blob, once.
-    pub cut_once: Option<usize>,
+    pub(crate) cut_once: Option<usize>,
     /// Which ranges were asked for.
-    pub ranges: Vec<String>,
+    pub(crate) ranges: Vec<String>,
     /// How many blobs were asked for.
-    pub blobs_asked: usize,
+    pub(crate) blobs_asked: usize,
 }
 
 /// A registry in this process.
 #[derive(Clone)]
-pub struct Fake {
-    pub address: String,
-    pub shelf: Arc<Mutex<Shelf>>,
+pub(crate) struct Fake {
+    pub(crate) address: String,
+    pub(crate) shelf: Arc<Mutex<Shelf>>,
 }
 
 impl Fake {
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let shelf = Arc::new(Mutex::new(Shelf::default()));
@@ -54,7 +54,7 @@ impl Fake {
     }
 
     /// Puts an image there; its name.
-    pub fn put(&self, name: &str, image: &Image) -> String {
+    pub(crate) fn put(&self, name: &str, image: &Image) -> String {
         let mut shelf = self.shelf.lock().unwrap();
         let manifest = image.manifest();
         for blob in image.layers.iter().map(|(_, packed)| packed.clone()).chain([image.document()])
@@ -66,7 +66,7 @@ impl Fake {
         self.name(name)
     }
 
-    pub fn name(&self, name: &str) -> String {
+    pub(crate) fn name(&self, name: &str) -> String {
         format!("{}/{name}:1.0", self.address)
     }
 }
@@ -143,13 +143,13 @@ fn answer(mut stream: &TcpStream, shelf: &Mutex<Shelf>) -> Option<()> {
 }
 
 /// Debian's registry on a free port, ended with this.
-pub struct Debian {
-    pub address: String,
+pub(crate) struct Debian {
+    pub(crate) address: String,
     child: Child,
 }
 
 impl Debian {
-    pub fn start(dir: &Path) -> Self {
+    pub(crate) fn start(dir: &Path) -> Self {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
         let config = dir.join("registry.yml");
         let text = format!(
@@ -172,7 +172,7 @@ impl Debian {
     }
 
     /// Pushes an image; its name.
-    pub fn push(&self, dir: &Path, name: &str, image: &Image) -> String {
+    pub(crate) fn push(&self, dir: &Path, name: &str, image: &Image) -> String {
         let layout = dir.join(format!("layout-{name}"));
         image.write_layout(&layout);
         let to = format!("{}/{name}:1.0", self.address);

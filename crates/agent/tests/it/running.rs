@@ -49,7 +49,7 @@ async fn a_container_gets_its_environment_names_and_no_more_than_it_should() {
         "\tall-0",
         "Seccomp:\t2",
         "NoNewPrivs:\t1",
-        "CapBnd:\t00000000800405eb",
+        "CapBnd:\t00000000800405fb",
         "SigIgn:\t0000000000000000",
         "/etc/only-below: No such file",
         "mount: permission denied",

@@ -1,10 +1,12 @@
-//! The two things here that have no safe form. The one file with unsafe code.
+//! The three things here that have no safe form. The one file with unsafe code.
 #![allow(unsafe_code, reason = "each call says why it is sound")]
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
-use nix::sys::signal::{SigHandler, Signal, signal};
+use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -21,6 +23,13 @@ pub(crate) fn reset_signals() {
         // SAFETY: the default disposition runs no code of ours, so nothing can be unsound in it.
         let _ = unsafe { signal(number, SigHandler::SigDfl) };
     }
+}
+
+/// Has a program start with no signal blocked, whatever its starter blocks.
+pub(crate) fn unblock_signals(command: &mut Command) -> &mut Command {
+    let unblock = || SigSet::empty().thread_set_mask().map_err(io::Error::from);
+    // SAFETY: between fork and exec only a system call is made; nothing is allocated or locked.
+    unsafe { command.pre_exec(unblock) }
 }
 
 /// A descriptor that can be awaited.

@@ -16,6 +16,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use super::seccomp;
+use crate::runtime::embedded::raw;
 
 /// What the first process starts.
 #[derive(Debug, Clone)]
@@ -39,13 +40,12 @@ impl Pid1 {
         close_all();
         // Before anything of the image runs, and for this process too. No filter, no container.
         seccomp::apply()?;
+        // Blocked before there is anyone to hand signals to: none is lost, they wait.
         SigSet::all().thread_set_mask().map_err(|error| error.to_string())?;
         let name = self.program.words.first().cloned().unwrap_or_default();
-        let mut words = self.program.words.iter();
-        let started = Command::new(&self.program.file)
-            .arg0(words.next().unwrap_or(&name))
-            .args(words)
-            .spawn();
+        let mut command = Command::new(&self.program.file);
+        command.arg0(&name).args(self.program.words.iter().skip(1));
+        let started = raw::unblock_signals(&mut command).spawn();
         match started {
             Ok(child) => Ok(mind(i32::try_from(child.id()).unwrap_or(-1))),
             Err(error) => {

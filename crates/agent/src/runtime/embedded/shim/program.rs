@@ -94,7 +94,7 @@ pub(super) fn user(root: &Root, text: &str) -> Result<User, String> {
         .iter()
         .filter(|fields| fields.get(3).is_some_and(|all| all.split(',').any(|one| one == name)))
         .filter_map(|fields| number(fields, 2))
-        .filter(|group| *group != gid)
+        .filter(|group| !name.is_empty() && *group != gid)
         .take(64)
         .collect();
     Ok(User { uid, gid, groups })

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use rustix::mount::MountFlags;
+use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 
 use crate::runtime::embedded::child::Task;
 use crate::runtime::embedded::raw;
@@ -30,10 +30,15 @@ pub(crate) fn child(directory: &Path) -> ExitCode {
 }
 
 fn seal(directory: &Path) -> std::io::Result<std::path::PathBuf> {
+    // By descriptor and before this process gets mounts of its own: the running program is in the
+    // old ones, and its path may mean another file since an upgrade.
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let running = open_tree(rustix::fs::CWD, "/proc/self/exe", flags)?;
     overlay::own_mounts()?;
     let program = directory.join("program");
     File::create(&program)?;
-    rustix::mount::mount_bind("/proc/self/exe", &program)?;
+    let by_descriptor = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    move_mount(&running, "", rustix::fs::CWD, &program, by_descriptor)?;
     rustix::mount::mount_remount(&program, MountFlags::BIND | MountFlags::RDONLY, "")?;
     Ok(program)
 }
