@@ -71,12 +71,13 @@ async fn no_layer_reaches_outside_of_itself() {
     let victim = outside.join("victim");
     std::fs::write(&victim, "innocent").unwrap();
     let before = std::fs::metadata(&victim).unwrap().permissions();
+    let base = busybox().tar();
     // Each twice: as the only layer, and over another, which is an overlay.
     for below in [false, true] {
         for (attack, layer) in attacks(outside.to_str().unwrap()) {
             let mut layers = vec![layer.tar()];
             if below {
-                layers.insert(0, busybox().tar());
+                layers.insert(0, base.clone());
             }
             let config = json!({"Cmd": ["/bin/sh", "-c", "true"]});
             let name = lab.registry.put("attack", &Image::new(layers, config));

@@ -35,7 +35,7 @@ async fn registries_and_images_that_are_no_good() {
     assert!(why.contains("did not answer in time"), "{why}");
     let why = refused(&lab, "127.0.0.1:1/x:1.0").await;
     assert!(why.contains("can't be reached"), "{why}");
-    let why = refused(&lab, "UPPER/x:1.0").await;
+    let why = refused(&lab, "127.0.0.1:1/x:bad:tag").await;
     assert!(why.contains("is not an image's name"), "{why}");
 
     let other = Image { architecture: "s390x", ..packing::web() };

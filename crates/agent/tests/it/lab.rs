@@ -58,7 +58,7 @@ impl Lab {
     pub(crate) async fn run(&self, container: &Container) -> (agent::Ending, Vec<String>) {
         self.runtime().start(container).await.unwrap();
         let ended = self.runtime().ended(&container.name);
-        let ending = tokio::time::timeout(Duration::from_secs(60), ended).await.unwrap();
+        let ending = tokio::time::timeout(Duration::from_mins(1), ended).await.unwrap();
         (ending, self.lines(&container.name).await)
     }
 

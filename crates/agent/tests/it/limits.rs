@@ -37,7 +37,7 @@ async fn a_busy_loop_gets_its_share_of_a_cpu() {
     let busy = Container { cpu: Some(Quantity::from_milli(200)), ..busy };
     lab.runtime().start(&busy).await.unwrap();
     let pid = lab.runtime().list()[0].pid.unwrap();
-    let used = |_: ()| {
+    let used = || {
         let procs = groups(&lab.options.instance)
             .iter()
             .find_map(|group| std::fs::read_to_string(group.join("busy-0/cgroup.procs")).ok())
@@ -51,9 +51,10 @@ async fn a_busy_loop_gets_its_share_of_a_cpu() {
         };
         procs.lines().map(ticks).sum::<u64>()
     };
-    let before = used(());
+    let before = used();
     tokio::time::sleep(Duration::from_secs(3)).await;
-    let share = (used(()) - before) as f64 / 100.0 / 3.0;
+    let ticks = u32::try_from(used() - before).unwrap();
+    let share = f64::from(ticks) / 100.0 / 3.0;
     assert!(share < 0.27, "{share} of a CPU (pid {pid})");
     assert!(share > 0.02, "{share} of a CPU (pid {pid})");
     lab.runtime().stop("busy-0").await.unwrap();

@@ -1,4 +1,5 @@
 //! The embedded runtime, for real: as root, with Debian's busybox, a registry, and attackers.
+#![allow(clippy::unwrap_used, reason = "what is unexpected in a test ends it")]
 
 #[cfg(feature = "embedded")]
 mod attacks;

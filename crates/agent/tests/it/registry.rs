@@ -55,14 +55,14 @@ impl Fake {
 
     /// Puts an image there; its name.
     pub(crate) fn put(&self, name: &str, image: &Image) -> String {
-        let mut shelf = self.shelf.lock().unwrap();
+        let mut stock = self.shelf.lock().unwrap();
         let manifest = image.manifest();
         for blob in image.layers.iter().map(|(_, packed)| packed.clone()).chain([image.document()])
         {
-            shelf.blobs.insert(digest_of(&blob), blob);
+            stock.blobs.insert(digest_of(&blob), blob);
         }
-        shelf.manifests.insert(format!("{name}/{}", digest_of(&manifest)), manifest.clone());
-        shelf.manifests.insert(format!("{name}/1.0"), manifest);
+        stock.manifests.insert(format!("{name}/{}", digest_of(&manifest)), manifest.clone());
+        stock.manifests.insert(format!("{name}/1.0"), manifest);
         self.name(name)
     }
 
@@ -81,7 +81,7 @@ fn answer(mut stream: &TcpStream, shelf: &Mutex<Shelf>) -> Option<()> {
     }
     let path = request.split(' ').nth(1)?.to_owned();
     if path.contains("/hang/") {
-        std::thread::sleep(Duration::from_secs(60));
+        std::thread::sleep(Duration::from_mins(1));
         return None;
     }
     let mut shelf = shelf.lock().unwrap();

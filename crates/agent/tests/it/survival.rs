@@ -37,7 +37,7 @@ async fn containers_survive_a_killed_server_and_are_adopted_with_pid_and_port() 
     assert_eq!(listed[0].pid.map(i64::from), before);
     let web =
         Container { ports: vec![8080], restart: Restart::Always, ..container("web-0", &image) };
-    assert_eq!(runtime.start(&web).await.unwrap(), [endpoint.clone()]);
+    assert_eq!(runtime.start(&web).await.unwrap(), std::slice::from_ref(&endpoint));
     assert_eq!(runtime.list()[0].pid.map(i64::from), before);
 
     let second = Embedded::probe(lab.options.clone()).await.err().unwrap();

@@ -31,7 +31,17 @@ pub(crate) struct Network {
     id: String,
     egress: bool,
     base: Option<u32>,
+    /// Is the bridge there, as far as this process knows?
+    bridge: Bridge,
     taken: BTreeSet<u32>,
+}
+
+/// A start can be given up at any point: what was begun is not yet done, and not nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bridge {
+    Unknown,
+    Begun,
+    Ready,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -45,7 +55,8 @@ impl Network {
         let file = dir.join("network.json");
         let base = read_json(&file).map(|Saved { base }| base);
         let id = key(instance)[..8].to_owned();
-        let mut network = Self { file, id, egress, base, taken: BTreeSet::new() };
+        let (bridge, taken) = (Bridge::Unknown, BTreeSet::new());
+        let mut network = Self { file, id, egress, base, bridge, taken };
         for link in links {
             network.taken.insert(u32::from(link.address) % SIZE);
         }
@@ -68,25 +79,23 @@ impl Network {
         })
     }
 
-    /// Gives a place back. With the last one the bridge goes too: what rests leaves no trace.
+    /// Gives a place back.
     pub(crate) async fn give_back(&mut self, link: &Link) {
         if let Err(error) = netlink::remove(&link.host_end).await {
             tracing::warn!(%error, link = link.host_end, "a container's cable could not be removed");
         }
         self.taken.remove(&(u32::from(link.address) % SIZE));
-        if self.taken.is_empty() {
-            self.tidy().await;
-        }
     }
 
-    /// Removes the bridge if no container uses it.
+    /// Removes the bridge if no container uses it: what rests leaves no trace.
     pub(crate) async fn tidy(&mut self) {
-        if !self.taken.is_empty() {
+        if !self.taken.is_empty() || self.bridge == Bridge::Unknown {
             return;
         }
         egress::forbid(&self.id).await;
-        if let Err(error) = netlink::remove(&self.bridge()).await {
-            tracing::warn!(%error, "the containers' bridge could not be removed");
+        match netlink::remove(&self.bridge()).await {
+            Ok(()) => self.bridge = Bridge::Unknown,
+            Err(error) => tracing::warn!(%error, "the containers' bridge could not be removed"),
         }
     }
 
@@ -98,10 +107,15 @@ impl Network {
             Some(base) => base,
             None => self.choose().await.map_err(failed)?,
         };
-        let made = netlink::bridge(&bridge, Ipv4Addr::from(base + 1), PREFIX).await;
-        if made.map_err(failed)? && self.egress {
+        if self.bridge == Bridge::Ready {
+            return Ok(base);
+        }
+        self.bridge = Bridge::Begun;
+        netlink::bridge(&bridge, Ipv4Addr::from(base + 1), PREFIX).await.map_err(failed)?;
+        if self.egress {
             egress::allow(&self.id, &bridge, Ipv4Addr::from(base), PREFIX).await;
         }
+        self.bridge = Bridge::Ready;
         Ok(base)
     }
 

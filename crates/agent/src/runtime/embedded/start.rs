@@ -38,6 +38,7 @@ impl Embedded {
         let started = self.launch(&place, container, image).await;
         if started.is_err() {
             self.remove(&container.name).await;
+            self.network.lock().await.tidy().await;
         }
         started
     }

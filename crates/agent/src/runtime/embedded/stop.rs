@@ -19,6 +19,7 @@ impl Embedded {
         container::check_name(name)?;
         let _alone = self.alone(name).await;
         self.remove(name).await;
+        self.network.lock().await.tidy().await;
         let place = self.place(name);
         if place.path().exists() || cgroup::exists(&self.cgroup(name)) {
             return Err(format!("The container {name} does not go away."));

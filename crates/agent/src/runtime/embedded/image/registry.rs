@@ -251,7 +251,7 @@ impl Registry {
                 Fault::Registry(format!("The registry {registry} did not answer in time."))
             }
             Error::RequestError(error) if error.is_connect() => Fault::Registry(format!(
-                "The registry {registry} can't be reached ({}): is its name right, does it run?",
+                "The registry {registry} can't be reached ({}): check its name, and that it runs.",
                 innermost(error)
             )),
             Error::RequestError(error) => {

@@ -15,7 +15,14 @@ pub(super) async fn allow(id: &str, bridge: &str, base: Ipv4Addr, prefix: u8) {
         return;
     }
     let network = format!("{base}/{prefix}");
-    if nft(&rules(id, bridge, &network)).await || iptables("-A", id, bridge, &network).await {
+    // What an earlier process of ours has set is replaced, not doubled.
+    forbid(id).await;
+    let by_nft = nft(&rules(id, bridge, &network)).await;
+    if by_nft && drops_forwarded().await {
+        // Docker's rules drop all that is forwarded; no rule of another table can change that.
+        accept(id, bridge).await;
+    }
+    if by_nft || (masquerade(id, bridge, &network).await && accept(id, bridge).await) {
         tracing::info!(bridge, network, "containers can reach the world");
         return;
     }
@@ -65,19 +72,30 @@ async fn nft(script: &str) -> bool {
     child.wait().await.is_ok_and(|status| status.success())
 }
 
-async fn iptables(verb: &str, id: &str, bridge: &str, network: &str) -> bool {
-    let comment = format!("paddock-{id}");
-    let ours = ["-m", "comment", "--comment", comment.as_str()];
-    let mut out = Command::new("iptables");
-    out.args(["-w", "-t", "nat", verb, "POSTROUTING", "-s", network, "!", "-o", bridge]);
-    let mut to = Command::new("iptables");
-    to.args(["-w", "-I", "FORWARD", "-i", bridge]);
-    let mut back = Command::new("iptables");
-    back.args(["-w", "-I", "FORWARD", "-o", bridge, "-m", "conntrack"]);
+/// Do the older tool's rules drop what is forwarded unless told otherwise?
+async fn drops_forwarded() -> bool {
+    let rules = Command::new("iptables").args(["-w", "-S", "FORWARD"]).output().await;
+    rules.is_ok_and(|rules| rules.stdout.starts_with(b"-P FORWARD DROP"))
+}
+
+async fn masquerade(id: &str, bridge: &str, network: &str) -> bool {
+    let mut out = iptables("nat", id, &["-A", "POSTROUTING", "-s", network, "!", "-o", bridge]);
+    run(out.args(["-j", "MASQUERADE"])).await
+}
+
+async fn accept(id: &str, bridge: &str) -> bool {
+    let mut to = iptables("filter", id, &["-I", "FORWARD", "-i", bridge]);
+    let mut back = iptables("filter", id, &["-I", "FORWARD", "-o", bridge, "-m", "conntrack"]);
     back.args(["--ctstate", "ESTABLISHED,RELATED"]);
-    run(out.args(ours).args(["-j", "MASQUERADE"])).await
-        && run(to.args(ours).args(["-j", "ACCEPT"])).await
-        && run(back.args(ours).args(["-j", "ACCEPT"])).await
+    run(to.args(["-j", "ACCEPT"])).await && run(back.args(["-j", "ACCEPT"])).await
+}
+
+/// A rule with our name on it, by which it is found again.
+fn iptables(table: &str, id: &str, rule: &[&str]) -> Command {
+    let mut command = Command::new("iptables");
+    command.args(["-w", "-t", table]).args(rule);
+    command.args(["-m", "comment", "--comment", &format!("paddock-{id}")]);
+    command
 }
 
 async fn run(command: &mut Command) -> bool {

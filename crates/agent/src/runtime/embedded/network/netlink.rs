@@ -38,16 +38,15 @@ pub(super) async fn index(handle: &Handle, name: &str) -> Result<Option<u32>, rt
     }
 }
 
-/// Makes a bridge with an address; false when it was there.
-pub(super) async fn bridge(name: &str, address: Ipv4Addr, prefix: u8) -> io::Result<bool> {
+/// Makes a bridge with an address, or what is missing of it.
+pub(super) async fn bridge(name: &str, address: Ipv4Addr, prefix: u8) -> io::Result<()> {
     with(async |handle| {
-        if index(&handle, name).await?.is_some() {
-            return Ok(false);
+        if index(&handle, name).await?.is_none() {
+            handle.link().add(LinkBridge::new(name).build()).execute().await?;
         }
-        handle.link().add(LinkBridge::new(name).up().build()).execute().await?;
-        let index = index(&handle, name).await?.unwrap_or_default();
+        let index = index(&handle, name).await?.ok_or(rtnetlink::Error::RequestFailed)?;
         handle.address().add(index, IpAddr::V4(address), prefix).replace().execute().await?;
-        Ok(true)
+        up(&handle, index).await
     })
     .await
 }
