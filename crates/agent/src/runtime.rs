@@ -1,6 +1,8 @@
 //! What runs containers.
 
 pub(crate) mod absent;
+#[cfg(feature = "embedded")]
+pub mod embedded;
 pub mod simulated;
 
 use std::future::Future;

@@ -1,0 +1,220 @@
+//! The embedded runtime: runs OCI images on this machine with nothing but this program and Linux.
+//!
+//! The server's own process never forks, mounts or unpacks: a *fetcher* brings images, a *shim* per
+//! container runs it and outlives the server. What there is is told by files and by a lock that a
+//! living shim holds, so that a server that was killed finds everything again.
+
+mod cgroup;
+mod child;
+mod container;
+mod dirs;
+mod gc;
+mod image;
+mod logs;
+mod network;
+mod options;
+mod plan;
+mod probe;
+mod raw;
+mod running;
+mod shim;
+mod start;
+mod stop;
+mod unpack;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use rustix::fs::{FlockOperation, flock};
+use tokio::sync::{OwnedMutexGuard, RwLock, Semaphore};
+
+use super::Ending;
+use dirs::{Dirs, read_json};
+use image::Image;
+use network::proxy::{Proxy, listen};
+use plan::{Place, Plan};
+
+pub use child::child_main;
+pub use container::{Container, Restart};
+pub use gc::Freed;
+pub use logs::{Cursor, LogLine, LogsFrom};
+pub use options::{Credentials, Network, Options};
+pub use running::Listed;
+pub use shim::Source;
+
+/// How many images are fetched at once.
+const MAX_FETCHES: usize = 16;
+
+/// One lock for each of many names.
+type Locks<T> = Mutex<HashMap<String, Arc<tokio::sync::Mutex<T>>>>;
+
+/// The runtime. Dropping it closes the published ports and leaves containers running.
+pub struct Embedded {
+    options: Options,
+    dirs: Dirs,
+    own_network: bool,
+    network: tokio::sync::Mutex<network::Network>,
+    /// Held while something is done with a container.
+    names: Locks<()>,
+    /// Held while an image is fetched: the one of a moment ago will do.
+    images: Locks<Option<(Instant, Image)>>,
+    fetches: Semaphore,
+    proxies: Mutex<HashMap<String, Proxy>>,
+    /// Shared by those who are about to use layers, taken alone by who removes them.
+    layers: RwLock<()>,
+    /// Held as long as this lives: two of us in one directory would undo each other's work.
+    _lock: File,
+}
+
+impl Embedded {
+    /// Finds out whether it can work here, and takes up again what runs.
+    ///
+    /// The sentence says exactly why not and what to do.
+    pub async fn probe(options: Options) -> Result<Embedded, String> {
+        container::check_name(&options.instance)?;
+        let dirs = Dirs(options.dir.clone());
+        let lock = open(&dirs)?;
+        let abilities = probe::probe(&options).await?;
+        cgroup::check(&options.instance)?;
+        let own_network = match (options.network, abilities.own_network) {
+            (Network::Host, _) => false,
+            (Network::Auto, false) => {
+                tracing::warn!("containers share the machine's network: it allows no other");
+                false
+            }
+            (Network::Own, false) => {
+                return Err("This process may not make network namespaces: it lacks \
+                            CAP_SYS_ADMIN; inside a container, start it privileged."
+                    .to_owned());
+            }
+            (_, true) => true,
+        };
+        let plans = plans(&dirs);
+        let links: Vec<_> = plans.iter().filter_map(|plan| plan.link.clone()).collect();
+        let network =
+            network::Network::open(&options.dir, &options.instance, options.egress, &links);
+        let embedded = Embedded {
+            dirs,
+            own_network,
+            network: tokio::sync::Mutex::new(network),
+            names: Locks::default(),
+            images: Locks::default(),
+            fetches: Semaphore::new(MAX_FETCHES),
+            proxies: Mutex::default(),
+            layers: RwLock::default(),
+            _lock: lock,
+            options,
+        };
+        embedded.resume(&plans).await;
+        Ok(embedded)
+    }
+
+    /// Opens the ports again of what runs, and throws away what was left half done.
+    async fn resume(&self, plans: &[Plan]) {
+        let _ = std::fs::remove_dir_all(self.dirs.temporary());
+        let _ = self.dirs.create();
+        for name in names(&self.dirs) {
+            if !plans.iter().any(|plan| plan.container.name == name) {
+                self.remove(&name).await;
+            }
+        }
+        if plans.iter().any(|plan| plan.link.is_some())
+            && let Err(error) = self.network.lock().await.ensure().await
+        {
+            tracing::error!(error, "containers of before can't be reached");
+        }
+        for plan in plans {
+            let place = self.place(&plan.container.name);
+            if running::is_alive(&place)
+                && let Err(error) = self.publish(&place, plan.clone()).await
+            {
+                tracing::error!(container = plan.container.name, error, "it can't be reached");
+            }
+        }
+    }
+
+    /// Opens a container's ports on the loopback, the same as before if they are free; all its
+    /// endpoints.
+    async fn publish(&self, place: &Place, mut plan: Plan) -> Result<Vec<String>, String> {
+        let name = plan.container.name.clone();
+        if let Some(link) = &plan.link
+            && !lock(&self.proxies).contains_key(&name)
+        {
+            let failed = |error: std::io::Error| format!("No port could be opened: {error}.");
+            let listeners = listen(&plan.published).await.map_err(failed)?;
+            let ports = ports_of(&listeners).map_err(failed)?;
+            let proxy = Proxy::start(listeners, link.address, &plan.container.ports);
+            lock(&self.proxies).insert(name, proxy);
+            if ports != plan.published {
+                plan.published = ports;
+                dirs::write_json(&place.plan(), &plan).map_err(failed)?;
+            }
+        }
+        Ok(endpoints(&plan))
+    }
+
+    fn place(&self, name: &str) -> Place {
+        Place(self.dirs.container(name))
+    }
+
+    fn cgroup(&self, name: &str) -> String {
+        format!("/paddock-{}/{name}", self.options.instance)
+    }
+
+    /// Waits until nobody else does something with this container.
+    async fn alone(&self, name: &str) -> OwnedMutexGuard<()> {
+        one_of(&self.names, name).lock_owned().await
+    }
+}
+
+/// The lock of one name. Those that nobody holds are forgotten.
+fn one_of<T: Default>(locks: &Locks<T>, name: &str) -> Arc<tokio::sync::Mutex<T>> {
+    let mut locks = lock(locks);
+    if locks.len() > 1024 {
+        locks.retain(|_, lock| Arc::strong_count(lock) > 1);
+    }
+    locks.entry(name.to_owned()).or_default().clone()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes the directory ours.
+fn open(dirs: &Dirs) -> Result<File, String> {
+    let dir = dirs.0.display();
+    let failed = |error: std::io::Error| format!("{dir} can't be used by the runtime: {error}.");
+    dirs.create().map_err(failed)?;
+    let file = File::create(dirs.lock()).map_err(failed)?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive)
+        .map_err(|_| format!("{dir} is used by another paddock: give each its own directory."))?;
+    Ok(file)
+}
+
+/// The names of the containers that exist in some way.
+fn names(dirs: &Dirs) -> Vec<String> {
+    std::fs::read_dir(dirs.containers())
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect()
+}
+
+/// The plans of the containers that exist.
+fn plans(dirs: &Dirs) -> Vec<Plan> {
+    let plan = |name: &String| read_json(&Place(dirs.container(name)).plan());
+    names(dirs).iter().filter_map(plan).collect()
+}
+
+fn ports_of(listeners: &[tokio::net::TcpListener]) -> std::io::Result<Vec<u16>> {
+    listeners.iter().map(|listener| listener.local_addr().map(|address| address.port())).collect()
+}
+
+/// Where a container's ports can be reached.
+fn endpoints(plan: &Plan) -> Vec<String> {
+    let ports = if plan.link.is_some() { &plan.published } else { &plan.container.ports };
+    ports.iter().map(|port| format!("127.0.0.1:{port}")).collect()
+}

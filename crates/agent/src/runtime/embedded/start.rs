@@ -1,0 +1,202 @@
+//! Starting a container, or finding that it runs.
+
+use std::os::fd::OwnedFd;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
+
+use super::child::Task;
+use super::dirs::{read_json, write_json};
+use super::image::Image;
+use super::image::fetch::{NoImage, fetch};
+use super::network::proxy::{Proxy, listen};
+use super::plan::{Phase, Place, Plan, State, boot_id};
+use super::running::is_alive;
+use super::{Container, Embedded, endpoints, lock, one_of, ports_of};
+
+/// An image that was asked for so short a time ago is still the same.
+const FRESH: Duration = Duration::from_secs(10);
+/// How long a shim may take to start its container.
+const START: Duration = Duration::from_mins(1);
+
+impl Embedded {
+    /// Starts a container; where each of its ports can be reached. A container that is there already
+    /// with the same content is taken as it is.
+    pub async fn start(&self, container: &Container) -> Result<Vec<String>, String> {
+        container.check()?;
+        let _alone = self.alone(&container.name).await;
+        let place = self.place(&container.name);
+        if let Some(plan) = find(&place, container) {
+            return self.publish(&place, plan).await;
+        }
+        self.remove(&container.name).await;
+        let _layers = self.layers.read().await;
+        let image = self.image(&container.image).await?;
+        let started = self.launch(&place, container, image).await;
+        if started.is_err() {
+            self.remove(&container.name).await;
+            self.network.lock().await.tidy().await;
+        }
+        started
+    }
+
+    /// The image, fetched unless it is known to be here.
+    async fn image(&self, name: &str) -> Result<Image, String> {
+        let slot = one_of(&self.images, name);
+        let mut slot = slot.lock().await;
+        let is_here = |image: &Image| image.layers.iter().all(|id| self.dirs.layer(id).exists());
+        if let Some((at, image)) = &*slot
+            && at.elapsed() < FRESH
+            && is_here(image)
+        {
+            return Ok(image.clone());
+        }
+        let stored = read_json::<Image>(&self.dirs.image(name)).filter(is_here);
+        // A digest can't mean anything else than it did.
+        let image = match stored {
+            Some(stored) if name.contains("@sha256:") => stored,
+            stored => self.fetch(name, stored).await?,
+        };
+        *slot = Some((Instant::now(), image.clone()));
+        Ok(image)
+    }
+
+    async fn fetch(&self, name: &str, stored: Option<Image>) -> Result<Image, String> {
+        let _turn = self.fetches.acquire().await.map_err(|error| error.to_string())?;
+        match (fetch(&self.options, name).await, stored) {
+            (Ok(image), _) => Ok(image),
+            (Err(NoImage::Unreachable(why)), Some(stored)) => {
+                tracing::warn!(image = name, why, "using the image of before");
+                Ok(stored)
+            }
+            (Err(NoImage::Unreachable(why) | NoImage::Failed(why)), _) => Err(why),
+        }
+    }
+
+    async fn launch(
+        &self,
+        place: &Place,
+        container: &Container,
+        image: Image,
+    ) -> Result<Vec<String>, String> {
+        let failed =
+            |error: std::io::Error| format!("The container could not be prepared: {error}.");
+        let mut plan = self.plan(container, image);
+        let mut listeners = Vec::new();
+        if self.own_network {
+            listeners = listen(&vec![0; container.ports.len()]).await.map_err(failed)?;
+            plan.published = ports_of(&listeners).map_err(failed)?;
+            plan.link = Some(self.network.lock().await.take().await?);
+        } else {
+            check_ports(&container.ports).await?;
+        }
+        // From here to the plan on disk nothing waits: what was taken is known to who cleans up.
+        std::fs::create_dir_all(place.path()).map_err(failed)?;
+        write_json(&place.plan(), &plan).map_err(failed)?;
+        if let Some(link) = &plan.link {
+            let proxy = Proxy::start(listeners, link.address, &container.ports);
+            lock(&self.proxies).insert(container.name.clone(), proxy);
+        }
+        self.shim(place).await?;
+        Ok(endpoints(&plan))
+    }
+
+    fn plan(&self, container: &Container, image: Image) -> Plan {
+        let options = &self.options;
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Plan {
+            image,
+            layers: self.dirs.layers(),
+            cgroup: self.cgroup(&container.name),
+            link: None,
+            published: Vec::new(),
+            stop_grace_ms: ms(options.stop_grace),
+            restart_first_ms: ms(options.restart_first),
+            restart_most_ms: ms(options.restart_most),
+            max_log_bytes: options.max_log_bytes,
+            log_files: options.log_files.max(1),
+            max_pids: options.max_pids,
+            boot: boot_id(),
+            container: container.clone(),
+        }
+    }
+
+    /// Starts a shim and waits until it says that its container runs.
+    async fn shim(&self, place: &Place) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("The container's shim can't start: {error}.");
+        let complaints = std::fs::File::create(place.complaints()).map_err(failed)?;
+        let mut child = tokio::process::Command::new(&self.options.program)
+            .arg(Task::Shim.argument())
+            .arg(place.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(complaints)
+            .current_dir("/")
+            .spawn()
+            .map_err(failed)?;
+        let unready = Unready::of(child.id());
+        let mut answer = Vec::new();
+        let read = async {
+            match child.stdout.take() {
+                Some(mut stdout) => stdout.read_to_end(&mut answer).await,
+                None => Ok(0),
+            }
+        };
+        match tokio::time::timeout(START, read).await {
+            Ok(read) => read.map_err(failed)?,
+            Err(_) => return Err("The container did not start within a minute.".to_owned()),
+        };
+        let started: Result<(), String> = serde_json::from_slice(&answer)
+            .unwrap_or_else(|_| Err("The container's shim ended unexpectedly.".to_owned()));
+        if started.is_ok() {
+            unready.keep();
+        }
+        started
+    }
+}
+
+/// A shim that has not said yet that its container runs: it ends with who waits for it.
+struct Unready(Option<OwnedFd>);
+
+impl Unready {
+    fn of(id: Option<u32>) -> Self {
+        let pid = id.and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        Self(pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()))
+    }
+
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Unready {
+    fn drop(&mut self) {
+        if let Some(pidfd) = &self.0 {
+            let _ = pidfd_send_signal(pidfd, Signal::KILL);
+        }
+    }
+}
+
+/// The plan of a container that is there as it shall be: it runs, or has run to its end.
+fn find(place: &Place, container: &Container) -> Option<Plan> {
+    let plan: Plan = read_json(&place.plan())?;
+    let state: State = read_json(&place.state())?;
+    let is_same = plan.container == *container && plan.boot == boot_id();
+    (is_same && (state.phase == Phase::Ended || is_alive(place))).then_some(plan)
+}
+
+/// On the machine's own network two can't listen on the same port.
+async fn check_ports(ports: &[u16]) -> Result<(), String> {
+    for port in ports {
+        TcpListener::bind(("0.0.0.0", *port)).await.map_err(|error| {
+            format!(
+                "Port {port} can't be used: {error}. Containers share this machine's network \
+                 here; choose another port or stop what uses it."
+            )
+        })?;
+    }
+    Ok(())
+}

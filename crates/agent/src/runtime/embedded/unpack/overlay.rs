@@ -1,0 +1,57 @@
+//! Overlays: layers below, one writable directory on top.
+
+use std::ffi::CString;
+use std::fmt::Write as _;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+
+use nix::sched::{CloneFlags, unshare};
+use rustix::fs::{Mode, OFlags};
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
+
+/// Gives this process mounts of its own: none of them is seen outside, all of them end with it.
+pub(crate) fn own_mounts() -> io::Result<()> {
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    Ok(rustix::mount::mount_change("/", private)?)
+}
+
+/// Mounts the layers, lowest first, with `upper` on top, at `target`.
+pub(crate) fn mount(
+    layers: &[impl AsRef<Path>],
+    upper: &Path,
+    work: &Path,
+    target: &Path,
+) -> io::Result<()> {
+    // By descriptor: short, since all of it must fit in a page, and nothing to escape.
+    let mut open = Vec::with_capacity(layers.len());
+    let mut lower = String::new();
+    for layer in layers.iter().rev() {
+        let layer = directory(layer.as_ref())?;
+        let colon = if lower.is_empty() { "" } else { ":" };
+        let _ = write!(lower, "{colon}/proc/self/fd/{}", layer.as_raw_fd());
+        open.push(layer);
+    }
+    let (upper, work) = (directory(upper)?, directory(work)?);
+    let data = format!(
+        "lowerdir={lower},upperdir=/proc/self/fd/{},workdir=/proc/self/fd/{},index=off,\
+         metacopy=off,redirect_dir=off",
+        upper.as_raw_fd(),
+        work.as_raw_fd()
+    );
+    let data = CString::new(data)?;
+    // No devices, whatever the layers hold.
+    rustix::mount::mount("overlay", target, "overlay", MountFlags::NODEV, data.as_c_str())?;
+    Ok(())
+}
+
+fn directory(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}
+
+/// Takes a mount away.
+pub(crate) fn unmount(target: &Path) -> io::Result<()> {
+    Ok(rustix::mount::unmount(target, UnmountFlags::DETACH)?)
+}

@@ -1,0 +1,195 @@
+//! A registry that can misbehave, and Debian's, which does not.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use sha2::{Digest, Sha256};
+
+use crate::packing::Image;
+
+pub(crate) fn digest_of(bytes: &[u8]) -> String {
+    format!("sha256:{}", data_encoding::HEXLOWER.encode(&Sha256::digest(bytes)))
+}
+
+/// What a registry has, and how it behaves.
+#[derive(Default)]
+pub(crate) struct Shelf {
+    pub(crate) manifests: HashMap<String, Vec<u8>>,
+    pub(crate) blobs: HashMap<String, Vec<u8>>,
+    /// Base64 of `user:password`, when they are asked for.
+    pub(crate) password: Option<String>,
+    /// Stop after this many bytes of a blob, once.
+    pub(crate) cut_once: Option<usize>,
+    /// Which ranges were asked for.
+    pub(crate) ranges: Vec<String>,
+    /// How many blobs were asked for.
+    pub(crate) blobs_asked: usize,
+}
+
+/// A registry in this process.
+#[derive(Clone)]
+pub(crate) struct Fake {
+    pub(crate) address: String,
+    pub(crate) shelf: Arc<Mutex<Shelf>>,
+}
+
+impl Fake {
+    pub(crate) fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let shelf = Arc::new(Mutex::new(Shelf::default()));
+        let fake = Self { address, shelf: shelf.clone() };
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let shelf = shelf.clone();
+                std::thread::spawn(move || while answer(&stream, &shelf).is_some() {});
+            }
+        });
+        fake
+    }
+
+    /// Puts an image there; its name.
+    pub(crate) fn put(&self, name: &str, image: &Image) -> String {
+        let mut stock = self.shelf.lock().unwrap();
+        let manifest = image.manifest();
+        for blob in image.layers.iter().map(|(_, packed)| packed.clone()).chain([image.document()])
+        {
+            stock.blobs.insert(digest_of(&blob), blob);
+        }
+        stock.manifests.insert(format!("{name}/{}", digest_of(&manifest)), manifest.clone());
+        stock.manifests.insert(format!("{name}/1.0"), manifest);
+        self.name(name)
+    }
+
+    pub(crate) fn name(&self, name: &str) -> String {
+        format!("{}/{name}:1.0", self.address)
+    }
+}
+
+fn answer(mut stream: &TcpStream, shelf: &Mutex<Shelf>) -> Option<()> {
+    let mut lines = BufReader::new(stream).lines();
+    let request = lines.next()?.ok()?;
+    let mut headers = HashMap::new();
+    for line in lines.map_while(Result::ok).take_while(|line| !line.is_empty()) {
+        let (key, value) = line.split_once(": ")?;
+        headers.insert(key.to_lowercase(), value.to_owned());
+    }
+    let path = request.split(' ').nth(1)?.to_owned();
+    if path.contains("/hang/") {
+        std::thread::sleep(Duration::from_mins(1));
+        return None;
+    }
+    let mut shelf = shelf.lock().unwrap();
+    let status = |code: &str, extra: &str, body: &[u8]| -> Vec<u8> {
+        let head = format!("HTTP/1.1 {code}\r\ncontent-length: {}\r\n{extra}\r\n", body.len());
+        [head.as_bytes(), body].concat()
+    };
+    let allowed = shelf
+        .password
+        .as_ref()
+        .is_none_or(|password| headers.get("authorization") == Some(&format!("Basic {password}")));
+    let reply = if !allowed {
+        status("401 Unauthorized", "www-authenticate: Basic realm=\"test\"\r\n", b"{}")
+    } else if path == "/v2/" {
+        status("200 OK", "", b"{}")
+    } else if path.contains("/garbage/") {
+        status("200 OK", "content-type: text/html\r\n", b"<html>It works!</html>")
+    } else if let Some((name, reference)) =
+        path.trim_start_matches("/v2/").split_once("/manifests/")
+    {
+        match shelf.manifests.get(&format!("{name}/{reference}")) {
+            Some(manifest) => {
+                let kind = if manifest.windows(11).any(|w| w == b"\"manifests\"") { "index" } else { "manifest" };
+                status("200 OK", &format!("content-type: application/vnd.oci.image.{kind}.v1+json\r\n"), manifest)
+            }
+            None => status("404 Not Found", "", br#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown","detail":{}}]}"#),
+        }
+    } else if let Some((_, digest)) = path.split_once("/blobs/") {
+        shelf.blobs_asked += 1;
+        let blob = shelf.blobs.get(digest).cloned().unwrap_or_default();
+        let from = headers.get("range").and_then(|range| {
+            shelf.ranges.push(range.clone());
+            range.strip_prefix("bytes=")?.strip_suffix('-')?.parse::<usize>().ok()
+        });
+        let from = from.unwrap_or(0).min(blob.len());
+        let mut reply = if from > 0 {
+            status(
+                "206 Partial Content",
+                &format!("content-range: bytes {from}-{}/{}\r\n", blob.len() - 1, blob.len()),
+                &blob[from..],
+            )
+        } else {
+            status("200 OK", "content-type: application/octet-stream\r\n", &blob)
+        };
+        if let Some(cut) = shelf.cut_once
+            && reply.len() > cut
+        {
+            shelf.cut_once = None;
+            reply.truncate(cut);
+            stream.write_all(&reply).ok()?;
+            return None;
+        }
+        reply
+    } else {
+        status("404 Not Found", "", b"{}")
+    };
+    drop(shelf);
+    stream.write_all(&reply).ok()
+}
+
+/// Debian's registry on a free port, ended with this.
+pub(crate) struct Debian {
+    pub(crate) address: String,
+    child: Child,
+}
+
+impl Debian {
+    pub(crate) fn start(dir: &Path) -> Self {
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let config = dir.join("registry.yml");
+        let text = format!(
+            "version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\nhttp: {{addr: {address}}}\n",
+            dir.join("registry").display()
+        );
+        std::fs::write(&config, text).unwrap();
+        let child = Command::new("docker-registry")
+            .args(["serve".as_ref(), config.as_os_str()])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the package docker-registry is installed");
+        let until = Instant::now() + Duration::from_secs(20);
+        while TcpStream::connect(&address).is_err() {
+            assert!(Instant::now() < until, "docker-registry does not start");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Self { address, child }
+    }
+
+    /// Pushes an image; its name.
+    pub(crate) fn push(&self, dir: &Path, name: &str, image: &Image) -> String {
+        let layout = dir.join(format!("layout-{name}"));
+        image.write_layout(&layout);
+        let to = format!("{}/{name}:1.0", self.address);
+        let pushed = Command::new("skopeo")
+            .args(["copy", "--quiet", "--insecure-policy", "--dest-tls-verify=false"])
+            .arg(format!("oci:{}:1.0", layout.display()))
+            .arg(format!("docker://{to}"))
+            .status()
+            .expect("the package skopeo is installed");
+        assert!(pushed.success());
+        to
+    }
+}
+
+impl Drop for Debian {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

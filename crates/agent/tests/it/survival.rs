@@ -1,0 +1,116 @@
+//! What survives a server, and that many at once leave nothing.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use agent::Ending;
+use agent::embedded::{Container, Embedded, Restart};
+
+use crate::lab::{Lab, container, get, kill};
+use crate::packing;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn containers_survive_a_killed_server_and_are_adopted_with_pid_and_port() {
+    let mut lab = Lab::new().await;
+    let image = lab.registry.put("web", &packing::web());
+    lab.runtime = None;
+    let mut server = Command::new(&lab.options.program)
+        .args([lab.options.dir.to_str().unwrap(), &lab.options.instance, &image])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut endpoint = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut endpoint).unwrap();
+    let endpoint = endpoint.trim().to_owned();
+    assert!(get(&endpoint, "/").contains("hello"), "{endpoint}");
+    kill(i32::try_from(server.id()).unwrap());
+    server.wait().unwrap();
+    let state = lab.options.dir.join("containers/web-0/state.json");
+    let pid =
+        |text: String| serde_json::from_str::<serde_json::Value>(&text).unwrap()["pid"].as_i64();
+    let before = pid(std::fs::read_to_string(&state).unwrap());
+
+    let runtime = Embedded::probe(lab.options.clone()).await.unwrap();
+    assert!(get(&endpoint, "/").contains("hello"), "the port is there before anyone asks for it");
+    let listed = runtime.list();
+    assert_eq!(listed[0].pid.map(i64::from), before);
+    let web =
+        Container { ports: vec![8080], restart: Restart::Always, ..container("web-0", &image) };
+    assert_eq!(runtime.start(&web).await.unwrap(), std::slice::from_ref(&endpoint));
+    assert_eq!(runtime.list()[0].pid.map(i64::from), before);
+
+    let second = Embedded::probe(lab.options.clone()).await.err().unwrap();
+    assert!(second.contains("is used by another paddock"), "{second}");
+    runtime.stop("web-0").await.unwrap();
+    drop(runtime);
+    assert_eq!(lab.left(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_shim_is_noticed_and_cleaned_up_after() {
+    let lab = Lab::new().await;
+    let sleeper = lab.shell("lost-0", "sleep 1000");
+    lab.runtime().start(&sleeper).await.unwrap();
+    let state =
+        std::fs::read_to_string(lab.options.dir.join("containers/lost-0/state.json")).unwrap();
+    let state: serde_json::Value = serde_json::from_str(&state).unwrap();
+    kill(i32::try_from(state["shim"].as_i64().unwrap()).unwrap());
+    let ending = tokio::time::timeout(Duration::from_secs(10), lab.runtime().ended("lost-0")).await;
+    assert!(matches!(ending, Ok(Ending::Failed(why)) if why.contains("supervisor was killed")));
+    lab.runtime().start(&sleeper).await.unwrap();
+    assert!(lab.runtime().list()[0].is_running);
+    lab.runtime().stop("lost-0").await.unwrap();
+    assert_eq!(lab.left(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_published_port_that_was_taken_meanwhile_is_replaced() {
+    let mut lab = Lab::new().await;
+    let image = lab.registry.put("web", &packing::web());
+    let web = Container { ports: vec![8080], ..container("web-0", &image) };
+    let before = lab.runtime().start(&web).await.unwrap();
+    lab.runtime = None;
+    let _thief = std::net::TcpListener::bind(&before[0]).unwrap();
+    lab.runtime = Some(Embedded::probe(lab.options.clone()).await.unwrap());
+    let after = lab.runtime().start(&web).await.unwrap();
+    assert_ne!(before, after);
+    assert!(get(&after[0], "/").contains("hello"));
+    lab.runtime().stop("web-0").await.unwrap();
+    assert_eq!(lab.left(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn twenty_at_once_start_and_stop_without_a_trace() {
+    let lab = Lab::new().await;
+    let image = lab.registry.put("web", &packing::web());
+    let one = async |at: usize| {
+        let name = format!("many-{at}");
+        let web = Container { ports: vec![8080], ..container(&name, &image) };
+        let endpoint = lab.runtime().start(&web).await.unwrap().remove(0);
+        let answer = tokio::task::spawn_blocking(move || get(&endpoint, "/")).await.unwrap();
+        assert!(answer.contains("hello"));
+        lab.runtime().stop(&name).await.unwrap();
+    };
+    futures_util::future::join_all((0..20).map(one)).await;
+    assert_eq!(lab.left(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_nobody_waits_for_any_more_leaves_nothing() {
+    let lab = Lab::new().await;
+    let sleeper = lab.shell("gone-0", "sleep 1000");
+    lab.runtime().start(&sleeper).await.unwrap();
+    lab.runtime().stop("gone-0").await.unwrap();
+    for ms in [1, 5, 20, 40, 60, 80, 120, 200] {
+        let start = lab.runtime().start(&sleeper);
+        let _ = tokio::time::timeout(Duration::from_millis(ms), start).await;
+        lab.runtime().stop("gone-0").await.unwrap();
+        // What was killed on its way is gone a moment later.
+        let until = std::time::Instant::now() + Duration::from_secs(5);
+        while !lab.left().is_empty() && std::time::Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(lab.left(), Vec::<String>::new(), "after {ms} ms");
+    }
+}
