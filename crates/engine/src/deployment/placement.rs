@@ -127,7 +127,8 @@ fn steps<'a>(cluster: &Cluster, queue: &'a [Deployment], plan: Plan) -> Vec<Do<'
             victim,
             by.id,
             format!(
-                "Yielded to {name}, which has priority {priority}; starts again as soon as there is room."
+                "Yielded to {name} ({}), which has priority {priority}; starts again as soon as there is room.",
+                by.id
             ),
         ))
     });
