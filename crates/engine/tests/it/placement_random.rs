@@ -8,7 +8,8 @@ use model::cluster::Cluster;
 use model::deployment::{Deployment, NewDeployment};
 use model::event::Actor;
 use model::placement::{Held, Waiting, plan};
-use model::{OrganizationId, Quantity, Resources};
+use model::{DeploymentId, OrganizationId, Quantity, Resources};
+use store::Scope;
 use store::deployment::Change;
 use testing::{Dice, check_books, on_both_engines, rows};
 
@@ -74,7 +75,7 @@ async fn change(world: &World, dice: &mut Dice) {
     let all = world.all().await;
     let Some(one) = dice.pick(&all) else { return };
     if dice.one_in(2) {
-        return world.delete(one.id).await;
+        return delete_if_there(world, one.id).await;
     }
     let priority = Some(i64::try_from(dice.below(6)).unwrap());
     let mut tx = world.db.begin(Actor::Anonymous).await.unwrap();
@@ -82,6 +83,18 @@ async fn change(world: &World, dice: &mut Dice) {
     if store::deployment::set(&mut tx, one, &Change { priority, ..Change::default() }).await.is_ok()
     {
         tx.commit().await.unwrap();
+    }
+}
+
+/// One that was on its way out already may be gone by now.
+async fn delete_if_there(world: &World, id: DeploymentId) {
+    let mut tx = world.db.begin(Actor::Anonymous).await.unwrap();
+    match store::deployment::request_delete(&mut tx, Scope::All, id).await {
+        Err(store::Error::NotFound { .. }) => {}
+        deleted => {
+            deleted.unwrap();
+            tx.commit().await.unwrap();
+        }
     }
 }
 
