@@ -238,7 +238,7 @@ impl fmt::Display for Explanation {
             Verdict::Placed => return f.write_str("Has its capacity."),
             Verdict::Stopping => return f.write_str("Is stopping."),
             Verdict::Never => {
-                f.write_str("Can never run: no node that it may use is large enough")?
+                f.write_str("Can never run: no node that it may use is large enough")?;
             }
             Verdict::NotNow => match self.wait {
                 Some(Wait::Yielding) => f.write_str("Waits for others to stop")?,

@@ -33,7 +33,9 @@ impl World {
         self.show_head(class);
         if head.is_none() {
             for seat in &mut self.classes[class].seats {
-                seat.seat.take().map(|taken| self.pools[seat.pool].queue.leave(taken));
+                if let Some(taken) = seat.seat.take() {
+                    self.pools[seat.pool].queue.leave(taken)
+                }
             }
         }
     }

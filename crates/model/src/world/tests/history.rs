@@ -158,19 +158,29 @@ impl Sim {
         match op {
             Op::Arrive(wish) => self.arrive(&wish),
             Op::End(i) => {
-                self.pick(i, |s| !is_waiting(s)).map(|(unit, _)| self.world.gone(unit.id));
+                if let Some((unit, _)) = self.pick(i, |s| !is_waiting(s)) {
+                    self.world.gone(unit.id)
+                }
             }
             Op::Stopped(i) => {
-                self.pick(i, is_stopping).map(|(unit, _)| self.world.requeue(unit.id));
+                if let Some((unit, _)) = self.pick(i, is_stopping) {
+                    self.world.requeue(unit.id)
+                }
             }
             Op::Stop(i) => {
-                self.pick(i, is_placed).map(|(unit, _)| self.world.stopping(unit.id, None));
+                if let Some((unit, _)) = self.pick(i, is_placed) {
+                    self.world.stopping(unit.id, None)
+                }
             }
             Op::Cancel(i) => {
-                self.pick(i, is_waiting).map(|(unit, _)| self.world.gone(unit.id));
+                if let Some((unit, _)) = self.pick(i, is_waiting) {
+                    self.world.gone(unit.id)
+                }
             }
             Op::Refuse(i) => {
-                self.pick(i, is_placed).map(|(unit, _)| self.world.requeue(unit.id));
+                if let Some((unit, _)) = self.pick(i, is_placed) {
+                    self.world.requeue(unit.id)
+                }
             }
             Op::Reprioritize(i, priority) => {
                 if let Some((unit, _)) = self.pick(i, is_waiting) {
