@@ -9,6 +9,7 @@
 
 #![allow(
     clippy::needless_for_each,
+    clippy::semicolon_if_nothing_returned,
     clippy::needless_pass_by_value,
     clippy::ref_option,
     clippy::similar_names,

@@ -254,7 +254,7 @@ impl World {
         self.hide_head(class);
         for seat in std::mem::take(&mut self.classes[class].seats) {
             if let Some(taken) = seat.seat {
-                self.pools[seat.pool].queue.leave(taken)
+                self.pools[seat.pool].queue.leave(taken);
             }
             if seat.want.is_none() {
                 self.pools[seat.pool].puzzled.remove(&class);

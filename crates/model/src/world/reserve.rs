@@ -34,7 +34,7 @@ impl World {
         if head.is_none() {
             for seat in &mut self.classes[class].seats {
                 if let Some(taken) = seat.seat.take() {
-                    self.pools[seat.pool].queue.leave(taken)
+                    self.pools[seat.pool].queue.leave(taken);
                 }
             }
         }

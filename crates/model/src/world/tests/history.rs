@@ -159,27 +159,27 @@ impl Sim {
             Op::Arrive(wish) => self.arrive(&wish),
             Op::End(i) => {
                 if let Some((unit, _)) = self.pick(i, |s| !is_waiting(s)) {
-                    self.world.gone(unit.id)
+                    self.world.gone(unit.id);
                 }
             }
             Op::Stopped(i) => {
                 if let Some((unit, _)) = self.pick(i, is_stopping) {
-                    self.world.requeue(unit.id)
+                    self.world.requeue(unit.id);
                 }
             }
             Op::Stop(i) => {
                 if let Some((unit, _)) = self.pick(i, is_placed) {
-                    self.world.stopping(unit.id, None)
+                    self.world.stopping(unit.id, None);
                 }
             }
             Op::Cancel(i) => {
                 if let Some((unit, _)) = self.pick(i, is_waiting) {
-                    self.world.gone(unit.id)
+                    self.world.gone(unit.id);
                 }
             }
             Op::Refuse(i) => {
                 if let Some((unit, _)) = self.pick(i, is_placed) {
-                    self.world.requeue(unit.id)
+                    self.world.requeue(unit.id);
                 }
             }
             Op::Reprioritize(i, priority) => {
