@@ -155,10 +155,12 @@ pub async fn set(tx: &mut Tx, deployment: &Deployment, change: &Change) -> Resul
         params![deployment.id, change.name, change.priority, change.labels, now],
     )
     .await?;
+    // Where it is now, which need not be where the caller saw it.
+    let changed = note(tx, deployment.id, "updated").await?;
     if change.priority.is_some() {
-        wake_placement(tx, deployment.organization_id, deployment.cluster_id()).await?;
+        wake_placement(tx, changed.organization_id, changed.cluster_id()).await?;
     }
-    note(tx, deployment.id, "updated").await
+    Ok(changed)
 }
 
 /// Asks for a deployment's end. What runs is stopped first; what does not is gone at once.

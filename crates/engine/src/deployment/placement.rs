@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::time::Duration;
 
 use model::cluster::{Cluster, Status};
 use model::deployment::{self, Deployment};
@@ -16,6 +17,9 @@ use store::deployment::placing;
 use store::{Db, Page, Read, Scope, Tx};
 
 use crate::{Error, Reconcile};
+
+/// How soon to see whether another cluster has taken whom it had room for.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// The worker.
 pub struct Placement {
@@ -42,8 +46,12 @@ impl Reconcile for Placement {
         }
         let plan = decide(&mut read, &cluster, &queue).await?;
         drop(read);
+        let left_to_others = plan.starts.len() + plan.waits.len() < queue.len();
         let steps = steps(&cluster, &queue, plan);
-        self.carry_out(&cluster, &steps).await
+        let next = self.carry_out(&cluster, &steps).await?;
+        // Another cluster had room for somebody; should it have gone to others, it is our turn.
+        let is_over = next == Next::Rest && left_to_others;
+        Ok(if is_over { Next::At(self.db.now() + LOOK_AGAIN) } else { next })
     }
 }
 
