@@ -186,7 +186,10 @@ impl Driver {
     async fn renew(&self, running: &Running) {
         let renewed = async {
             let mut tx = self.db.begin(Actor::Worker("driver")).await?;
-            for claim in running.claims.values() {
+            // In the order of the keys, as wake-ups are written: no two wait for each other.
+            let mut claims: Vec<&Claim> = running.claims.values().collect();
+            claims.sort_by(|a, b| a.key.cmp(&b.key));
+            for claim in claims {
                 work::renew(&mut tx, claim, self.options.lease).await?;
             }
             tx.commit().await
