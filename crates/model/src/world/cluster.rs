@@ -130,19 +130,19 @@ impl World {
             site.nodes.insert(name, slot);
             slot
         });
-        let spot = Spot { pool, slot };
+        let here = Spot { pool, slot };
         let inside = &mut self.pools[pool];
         let (has, taken) = (inside.learn(&node.capacity), inside.learn(&node.taken));
         inside.set_capacity(slot, &has, &taken);
         let inner = &mut inside.nodes[slot];
         inside.is_stale |= inner.is_open != is_open || inner.labels != labels;
         (inner.labels, inner.is_open) = (labels, is_open);
-        self.check_holds(spot);
+        self.check_holds(here);
         if known.is_none() {
-            self.bring_home(spot);
+            self.bring_home(here);
         }
         self.pools[pool].refresh(slot);
-        self.touch(spot);
+        self.touch(here);
         self.check_stale(pool);
     }
 

@@ -141,9 +141,9 @@ impl World {
         let Some(&unit) = self.index.get(&reservation.unit) else { return };
         let Some(site) = self.sites.get(&reservation.place.cluster) else { return };
         let Some(&slot) = site.nodes.get(&reservation.place.node) else { return };
-        let spot = Spot { pool: site.pool, slot };
+        let here = Spot { pool: site.pool, slot };
         if matches!(self.entries[unit].state, State::Waiting { .. }) {
-            self.keep(unit, Hold { spot, is_promised: reservation.is_promised });
+            self.keep(unit, Hold { spot: here, is_promised: reservation.is_promised });
             let class = self.entries[unit].class;
             if self.classes[class].head().is_some_and(|(_, head)| head == unit) {
                 self.no_longer_due(class);
@@ -220,9 +220,9 @@ impl World {
         }
         self.pools[pool].wanting.remove(&rank);
         let Some((_, unit)) = self.classes[class].head() else { return true };
-        let spot = Spot { pool, slot };
-        self.keep(unit, Hold { spot, is_promised: false });
-        let place = self.place(spot);
+        let here = Spot { pool, slot };
+        self.keep(unit, Hold { spot: here, is_promised: false });
+        let place = self.place(here);
         out.reservations.push(Reservation { unit: rank.id, place, is_promised: false });
         true
     }

@@ -360,8 +360,6 @@ fn check_starts(before: &Facts, decisions: &Decisions) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
-
     #[test]
     fn whatever_happens_the_rules_hold(
         sizes in prop::collection::vec((2i64..8, prop_oneof![2 => Just(0i64), 1 => 1i64..4]), 1..6),
@@ -376,8 +374,6 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
-
     #[test]
     fn victims_are_what_brute_force_would_choose(
         sizes in prop::collection::vec((2i64..8, 0i64..3), 1..5),
