@@ -93,7 +93,9 @@ fn at_once() -> (usize, Duration) {
     let (mut world, mut random) = (nodes(5000), Random(7));
     let units: Vec<_> = (0..50_000).map(|n| unit(n, 0, request(&mut random))).collect();
     let begin = Busy::now();
-    units.iter().for_each(|unit| world.wait(unit));
+    for unit in &units {
+        world.wait(unit);
+    }
     let started = world.decide(Time(0), usize::MAX).starts.len();
     (started, begin.elapsed())
 }

@@ -33,7 +33,9 @@ impl World {
         self.show_head(class);
         if head.is_none() {
             for seat in &mut self.classes[class].seats {
-                seat.seat.take().map(|taken| self.pools[seat.pool].queue.leave(taken));
+                if let Some(taken) = seat.number.take() {
+                    self.pools[seat.pool].queue.leave(taken);
+                }
             }
         }
     }
@@ -59,7 +61,7 @@ impl World {
         for seat in &mut self.classes[class].seats {
             if let Some(want) = &seat.want {
                 let queue = &mut self.pools[seat.pool].queue;
-                let taken = *seat.seat.get_or_insert_with(|| queue.sit(class));
+                let taken = *seat.number.get_or_insert_with(|| queue.sit(class));
                 queue.set(taken, want, Some(rank));
             }
         }

@@ -45,7 +45,7 @@ impl Tree {
     /// Changes one leaf.
     pub(super) fn set(&mut self, position: usize, row: &[i64]) {
         self.put(position, row);
-        let mut i = (self.leaves + position) / 2;
+        let mut i = usize::midpoint(self.leaves, position);
         while i > 0 && self.pull(i) {
             i /= 2;
         }

@@ -116,7 +116,9 @@ impl Sim {
             })
             .collect();
         let mut world = World::new(settings());
-        clusters.iter().for_each(|cluster| world.set_cluster(cluster.clone()));
+        for cluster in &clusters {
+            world.set_cluster(cluster.clone());
+        }
         Self { world, clusters, now: Time(0), next: 1000 }
     }
 
@@ -158,19 +160,29 @@ impl Sim {
         match op {
             Op::Arrive(wish) => self.arrive(&wish),
             Op::End(i) => {
-                self.pick(i, |s| !is_waiting(s)).map(|(unit, _)| self.world.gone(unit.id));
+                if let Some((unit, _)) = self.pick(i, |s| !is_waiting(s)) {
+                    self.world.gone(unit.id);
+                }
             }
             Op::Stopped(i) => {
-                self.pick(i, is_stopping).map(|(unit, _)| self.world.requeue(unit.id));
+                if let Some((unit, _)) = self.pick(i, is_stopping) {
+                    self.world.requeue(unit.id);
+                }
             }
             Op::Stop(i) => {
-                self.pick(i, is_placed).map(|(unit, _)| self.world.stopping(unit.id, None));
+                if let Some((unit, _)) = self.pick(i, is_placed) {
+                    self.world.stopping(unit.id, None);
+                }
             }
             Op::Cancel(i) => {
-                self.pick(i, is_waiting).map(|(unit, _)| self.world.gone(unit.id));
+                if let Some((unit, _)) = self.pick(i, is_waiting) {
+                    self.world.gone(unit.id);
+                }
             }
             Op::Refuse(i) => {
-                self.pick(i, is_placed).map(|(unit, _)| self.world.requeue(unit.id));
+                if let Some((unit, _)) = self.pick(i, is_placed) {
+                    self.world.requeue(unit.id);
+                }
             }
             Op::Reprioritize(i, priority) => {
                 if let Some((unit, _)) = self.pick(i, is_waiting) {
@@ -221,7 +233,7 @@ impl Sim {
         }
         check_steps(&before, &decisions, steps);
         check_starts(&before, &decisions);
-        self.check_victims(&before, &decisions);
+        Self::check_victims(&before, &decisions);
     }
 
     /// Asking changes nothing: neither what is known nor what is decided next.
@@ -245,7 +257,9 @@ impl Sim {
         if backwards {
             told.reverse();
             clusters.reverse();
-            clusters.iter_mut().for_each(|cluster| cluster.nodes.reverse());
+            for cluster in &mut clusters {
+                cluster.nodes.reverse();
+            }
         } else {
             clusters.drain(..).for_each(|cluster| world.set_cluster(cluster));
         }
@@ -259,7 +273,9 @@ impl Sim {
                 }
             }
         }
-        clusters.into_iter().for_each(|cluster| world.set_cluster(cluster));
+        for cluster in clusters {
+            world.set_cluster(cluster);
+        }
         for n in 1..3 {
             world.set_budget(organization(n), self.world.budgets.get(&organization(n)).copied());
         }
@@ -275,7 +291,7 @@ impl Sim {
         for (unit, state) in &facts.units {
             match state {
                 State::Waiting { hold: Some(Hold { is_promised: true, .. }), .. } => {
-                    self.check_promise(&facts, unit);
+                    Self::check_promise(&facts, unit);
                 }
                 State::Waiting { said, .. } => self.check_wait(&facts, unit, *said),
                 _ => {}
@@ -283,7 +299,7 @@ impl Sim {
         }
     }
 
-    fn check_promise(&self, facts: &Facts, unit: &Unit) {
+    fn check_promise(facts: &Facts, unit: &Unit) {
         let kept = facts.reservations.iter().find(|r| r.unit == unit.id).expect("promised");
         let node = facts.node(&kept.place);
         assert!(facts.fits_soon(unit, node), "{unit:?} will not fit on {node:?}");
@@ -300,7 +316,7 @@ impl Sim {
         assert_eq!(loss, None, "{unit:?} could preempt");
     }
 
-    fn check_victims(&self, before: &Facts, decisions: &Decisions) {
+    fn check_victims(before: &Facts, decisions: &Decisions) {
         for preemption in &decisions.preemptions {
             let (victim, state) = before.unit(preemption.victim);
             let (by, _) = before.unit(preemption.by);
