@@ -184,7 +184,9 @@ impl World {
             .take_while(|(other, _)| *other == organization)
             .map(|(_, class)| *class)
             .collect();
-        held_back.into_iter().for_each(|class| self.put_on_agenda(class));
+        for class in held_back {
+            self.put_on_agenda(class);
+        }
     }
 
     /// How many preemptions an organization may still cause.

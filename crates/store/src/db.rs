@@ -298,6 +298,18 @@ impl Tx {
         Ok(())
     }
 
+    /// A point to which [`Tx::return_to`] can go back.
+    pub(crate) async fn mark(&mut self) -> Result<Mark> {
+        self.script("SAVEPOINT mark").await?;
+        Ok(Mark(()))
+    }
+
+    /// Undoes what was written since the mark, and lets go of the locks taken since. Who was to be
+    /// woken still is.
+    pub(crate) async fn return_to(&mut self, _: Mark) -> Result<()> {
+        self.script("ROLLBACK TO SAVEPOINT mark; RELEASE SAVEPOINT mark").await
+    }
+
     /// `FOR UPDATE SKIP LOCKED` where it exists, and where it is needed.
     pub(crate) fn skip_locked(&self) -> bool {
         matches!(self.read.connection, Connection::PostgresWriter(_))
@@ -345,6 +357,9 @@ impl Tx {
         Ok(())
     }
 }
+
+/// A point in a transaction.
+pub(crate) struct Mark(());
 
 /// Only PostgreSQL knows it, so it is not among the statements that both engines prepare.
 fn sql_lock() -> &'static str {

@@ -165,8 +165,10 @@ pub async fn set(tx: &mut Tx, deployment: &Deployment, change: &Change) -> Resul
 
 /// Asks for a deployment's end. What runs is stopped first; what does not is gone at once.
 pub async fn request_delete(tx: &mut Tx, scope: Scope, id: DeploymentId) -> Result<Deployment> {
-    // It may be moving at this very moment; each try looks again.
+    // It may be moving at this very moment; each try looks again, and holds nothing of the one
+    // before: the lock of a cluster comes before that of a deployment's row.
     for _ in 0..8 {
+        let start = tx.mark().await?;
         let seen = get(tx, scope, id).await?;
         if let Some(on) = seen.cluster_id() {
             cluster::lock(tx, on).await?;
@@ -177,6 +179,7 @@ pub async fn request_delete(tx: &mut Tx, scope: Scope, id: DeploymentId) -> Resu
         if try_delete(tx, &seen).await? {
             return clear_away(tx, id).await;
         }
+        tx.return_to(start).await?;
     }
     Err(Error::Unavailable("the deployment keeps changing".into()))
 }

@@ -38,7 +38,7 @@ impl Key {
 pub(super) struct Seat {
     pub(super) pool: usize,
     /// Which, while anybody waits.
-    pub(super) seat: Option<usize>,
+    pub(super) number: Option<usize>,
     /// What it asks for there; nothing when it asks for kinds that the pool does not know.
     pub(super) want: Option<Want>,
 }

@@ -73,7 +73,9 @@ impl World {
         self.sites.entry(cluster.id).or_insert(site);
         if is_new {
             let pinned = self.pinned.get(&cluster.id).cloned().unwrap_or_default();
-            pinned.into_iter().for_each(|class| self.seat(class));
+            for class in pinned {
+                self.seat(class);
+            }
         }
         self.forget_nodes(&cluster);
         for node in cluster.nodes {
@@ -88,7 +90,9 @@ impl World {
         let Some(site) = self.sites.get(&id) else { return };
         let (pool, slots): (usize, Vec<usize>) =
             (site.pool, site.nodes.values().copied().collect());
-        slots.into_iter().for_each(|slot| self.remove_node(Spot { pool, slot }));
+        for slot in slots {
+            self.remove_node(Spot { pool, slot });
+        }
         self.sites.remove(&id);
         for class in self.pinned.get(&id).cloned().unwrap_or_default() {
             self.unseat(class);
@@ -111,7 +115,9 @@ impl World {
             .into_iter()
             .partition(|(name, _)| named.contains(&**name));
         site.nodes = kept;
-        gone.into_values().for_each(|slot| self.remove_node(Spot { pool, slot }));
+        for slot in gone.into_values() {
+            self.remove_node(Spot { pool, slot });
+        }
     }
 
     fn set_node(
@@ -130,19 +136,19 @@ impl World {
             site.nodes.insert(name, slot);
             slot
         });
-        let spot = Spot { pool, slot };
+        let here = Spot { pool, slot };
         let inside = &mut self.pools[pool];
         let (has, taken) = (inside.learn(&node.capacity), inside.learn(&node.taken));
         inside.set_capacity(slot, &has, &taken);
         let inner = &mut inside.nodes[slot];
         inside.is_stale |= inner.is_open != is_open || inner.labels != labels;
         (inner.labels, inner.is_open) = (labels, is_open);
-        self.check_holds(spot);
+        self.check_holds(here);
         if known.is_none() {
-            self.bring_home(spot);
+            self.bring_home(here);
         }
         self.pools[pool].refresh(slot);
-        self.touch(spot);
+        self.touch(here);
         self.check_stale(pool);
     }
 
@@ -192,7 +198,9 @@ impl World {
         let waiting: Vec<usize> = node.holds.iter().map(|hold| hold.unit).collect();
         let stopping = node.leaving.iter().map(|(unit, _)| *unit);
         let on: Vec<usize> = node.residents.iter().map(|r| r.unit).chain(stopping).collect();
-        waiting.into_iter().for_each(|unit| self.back_in_line(unit));
+        for unit in waiting {
+            self.back_in_line(unit);
+        }
         for unit in on {
             self.leave_home(unit, &place);
         }

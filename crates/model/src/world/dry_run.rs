@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::decision::Wait;
 use super::explain::Explanation;
 use super::preempt::Victims;
-use super::unit::{Place, Rank, Spot, Unit, UnitId};
+use super::unit::{Place, Rank, Unit, UnitId};
 use super::{State, World};
 use crate::Time;
 
@@ -50,7 +50,7 @@ impl World {
             outcomes.push((unit.id, self.try_one(unit.id, now, &mut stopped)));
         }
         tried.into_iter().rev().for_each(|id| self.gone(id));
-        stopped.into_iter().rev().for_each(|(unit, state)| self.resume(unit, state));
+        stopped.into_iter().rev().for_each(|(unit, state)| self.resume(unit, &state));
         outcomes
     }
 
@@ -100,9 +100,9 @@ impl World {
     }
 
     /// Somebody who was stopped for a trial is where it was.
-    fn resume(&mut self, unit: usize, state: State) {
-        let State::Placed { spot: Some(Spot { pool, slot }), started, .. } = state else { return };
+    fn resume(&mut self, unit: usize, state: &State) {
+        let State::Placed { spot: Some(spot), started, .. } = *state else { return };
         self.vacate(unit);
-        self.occupy(unit, Spot { pool, slot }, started);
+        self.occupy(unit, spot, started);
     }
 }

@@ -62,6 +62,9 @@ pub struct Explanation {
     pub earliest: Option<Time>,
 }
 
+/// When somebody gives back what, if that is known.
+type Release<'a> = (Option<Time>, UnitId, &'a [(usize, i64)]);
+
 /// What has to happen on one node.
 struct Path {
     ends: Vec<UnitId>,
@@ -181,7 +184,9 @@ impl World {
             if !missing.iter().any(helps) {
                 continue;
             }
-            missing.iter_mut().for_each(|(k, m)| *m -= super::node::amount(gives, *k));
+            for (k, m) in &mut missing {
+                *m -= super::node::amount(gives, *k);
+            }
             path.ends.push(unit);
             path.at = path.at.and_then(|at| end.map(|end| at.max(end)));
         }
@@ -191,7 +196,7 @@ impl World {
     }
 
     /// All on a node with what they hold: who stops, then by planned end, then who has none.
-    fn releases(&self, spot: Spot, now: Time) -> Vec<(Option<Time>, UnitId, &[(usize, i64)])> {
+    fn releases(&self, spot: Spot, now: Time) -> Vec<Release<'_>> {
         let node = &self.pools[spot.pool].nodes[spot.slot];
         let stopping = node.leaving.iter();
         let stopping = stopping.map(|(unit, want)| (Some(now), self.entries[*unit].id, &**want));

@@ -245,7 +245,7 @@ impl World {
             if want.is_none() {
                 self.pools[pool].puzzled.insert(class);
             }
-            self.classes[class].seats.push(Seat { pool, seat: None, want });
+            self.classes[class].seats.push(Seat { pool, number: None, want });
         }
         self.show_head(class);
     }
@@ -253,7 +253,7 @@ impl World {
     pub(super) fn unseat(&mut self, class: usize) {
         self.hide_head(class);
         for seat in std::mem::take(&mut self.classes[class].seats) {
-            if let Some(taken) = seat.seat {
+            if let Some(taken) = seat.number {
                 self.pools[seat.pool].queue.leave(taken);
             }
             if seat.want.is_none() {

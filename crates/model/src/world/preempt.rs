@@ -2,7 +2,6 @@
 
 use super::World;
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
 
 use super::decision::Wait;
 use super::node::{Resident, amount};
@@ -87,13 +86,16 @@ impl World {
         now: Time,
         limit: usize,
     ) -> Option<Victims> {
-        let pools: Vec<usize> = self.classes[class].seats.iter().map(|seat| seat.pool).collect();
+        let seats = self.classes[class].seats.iter().filter(|seat| seat.want.is_some());
+        let pools: Vec<usize> = seats.map(|seat| seat.pool).collect();
         let mut best = None;
         for pool in pools {
             let Some(group) = self.group(class, pool) else { continue };
             let search = Search { world: self, class, rank, now, limit };
-            let walked = search.walk(pool, group, &self.pools[pool].groups[group].yielding, &best);
-            best = match walked {
+            let nodes = self.pools[pool].groups[group].yielding.iter();
+            // Those of one cluster are walked whole.
+            let misses = if group == 0 { MISSES } else { usize::MAX };
+            best = match search.each(pool, group, nodes, best.clone(), misses) {
                 Ok(found) => found,
                 Err(TooMany) => self.least_loss_among_few(class, rank, now, limit, pool, best),
             };
@@ -153,18 +155,6 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Walks the nodes of a group; a whole pool only until it meets too many that would not do.
-    fn walk(
-        &self,
-        pool: usize,
-        group: usize,
-        yielding: &BTreeSet<Yielding>,
-        best: &Option<Victims>,
-    ) -> Result<Option<Victims>, TooMany> {
-        let misses = if group == 0 { MISSES } else { usize::MAX };
-        self.each(pool, group, yielding.iter(), best.clone(), misses)
-    }
-
     /// Walks nodes in the order of the least that each could lose, and stops when none that is left
     /// can be better than the best so far.
     fn each<'y>(

@@ -79,7 +79,9 @@ impl Queue {
         let row = &mut self.least[i * self.width..(i + 1) * self.width];
         row.fill(if head.is_some() { 0 } else { NOBODY });
         if head.is_some() {
-            want.iter().for_each(|&(column, amount)| row[column] = amount);
+            for &(column, amount) in want {
+                row[column] = amount;
+            }
         }
         self.best[i] = head;
         while i > 1 {

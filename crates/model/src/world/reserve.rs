@@ -33,7 +33,7 @@ impl World {
         self.show_head(class);
         if head.is_none() {
             for seat in &mut self.classes[class].seats {
-                if let Some(taken) = seat.seat.take() {
+                if let Some(taken) = seat.number.take() {
                     self.pools[seat.pool].queue.leave(taken);
                 }
             }
@@ -61,7 +61,7 @@ impl World {
         for seat in &mut self.classes[class].seats {
             if let Some(want) = &seat.want {
                 let queue = &mut self.pools[seat.pool].queue;
-                let taken = *seat.seat.get_or_insert_with(|| queue.sit(class));
+                let taken = *seat.number.get_or_insert_with(|| queue.sit(class));
                 queue.set(taken, want, Some(rank));
             }
         }
@@ -143,9 +143,9 @@ impl World {
         let Some(&unit) = self.index.get(&reservation.unit) else { return };
         let Some(site) = self.sites.get(&reservation.place.cluster) else { return };
         let Some(&slot) = site.nodes.get(&reservation.place.node) else { return };
-        let spot = Spot { pool: site.pool, slot };
+        let here = Spot { pool: site.pool, slot };
         if matches!(self.entries[unit].state, State::Waiting { .. }) {
-            self.keep(unit, Hold { spot, is_promised: reservation.is_promised });
+            self.keep(unit, Hold { spot: here, is_promised: reservation.is_promised });
             let class = self.entries[unit].class;
             if self.classes[class].head().is_some_and(|(_, head)| head == unit) {
                 self.no_longer_due(class);
@@ -222,9 +222,9 @@ impl World {
         }
         self.pools[pool].wanting.remove(&rank);
         let Some((_, unit)) = self.classes[class].head() else { return true };
-        let spot = Spot { pool, slot };
-        self.keep(unit, Hold { spot, is_promised: false });
-        let place = self.place(spot);
+        let here = Spot { pool, slot };
+        self.keep(unit, Hold { spot: here, is_promised: false });
+        let place = self.place(here);
         out.reservations.push(Reservation { unit: rank.id, place, is_promised: false });
         true
     }

@@ -89,7 +89,9 @@ impl World {
                 self.seat(class);
             }
             let waiting: Vec<usize> = self.pools[pool].queue.waiting().collect();
-            waiting.into_iter().for_each(|class| self.set_due(class));
+            for class in waiting {
+                self.set_due(class);
+            }
         }
     }
 

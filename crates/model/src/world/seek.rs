@@ -169,8 +169,8 @@ impl World {
         let group = &pool.groups[group];
         let mut offer = |position: usize| {
             let Some(&slot) = group.order.get(position) else { return ControlFlow::Continue(()) };
-            let spot = Spot { pool: seat.pool, slot };
-            if pool.nodes[slot].is_open && self.may_use(class, spot) {
+            let here = Spot { pool: seat.pool, slot };
+            if pool.nodes[slot].is_open && self.may_use(class, here) {
                 return visit(position, slot);
             }
             ControlFlow::Continue(())

@@ -59,7 +59,9 @@ fn at(n: u32) -> Place {
 
 fn world(clusters: &[Cluster]) -> World {
     let mut world = World::new(Settings::default());
-    clusters.iter().for_each(|cluster| world.set_cluster(cluster.clone()));
+    for cluster in clusters {
+        world.set_cluster(cluster.clone());
+    }
     world
 }
 

@@ -19,7 +19,9 @@ fn decide(world: &mut World) -> Decisions {
 #[test]
 fn higher_priority_goes_first_and_age_decides_among_equals() {
     let mut world = world(&[cluster(1, 2)]);
-    [unit(1, 1, 0), unit(2, 1, 5), unit(3, 1, 5)].iter().for_each(|unit| world.wait(unit));
+    for unit in &[unit(1, 1, 0), unit(2, 1, 5), unit(3, 1, 5)] {
+        world.wait(unit);
+    }
     let decisions = decide(&mut world);
     assert_eq!(starts(&decisions), [id(2), id(3)]);
     assert_eq!(decisions.waits, [Waiting { unit: id(1), wait: Wait::Short }]);

@@ -116,7 +116,9 @@ impl Sim {
             })
             .collect();
         let mut world = World::new(settings());
-        clusters.iter().for_each(|cluster| world.set_cluster(cluster.clone()));
+        for cluster in &clusters {
+            world.set_cluster(cluster.clone());
+        }
         Self { world, clusters, now: Time(0), next: 1000 }
     }
 
@@ -231,7 +233,7 @@ impl Sim {
         }
         check_steps(&before, &decisions, steps);
         check_starts(&before, &decisions);
-        self.check_victims(&before, &decisions);
+        Self::check_victims(&before, &decisions);
     }
 
     /// Asking changes nothing: neither what is known nor what is decided next.
@@ -255,7 +257,9 @@ impl Sim {
         if backwards {
             told.reverse();
             clusters.reverse();
-            clusters.iter_mut().for_each(|cluster| cluster.nodes.reverse());
+            for cluster in &mut clusters {
+                cluster.nodes.reverse();
+            }
         } else {
             clusters.drain(..).for_each(|cluster| world.set_cluster(cluster));
         }
@@ -269,7 +273,9 @@ impl Sim {
                 }
             }
         }
-        clusters.into_iter().for_each(|cluster| world.set_cluster(cluster));
+        for cluster in clusters {
+            world.set_cluster(cluster);
+        }
         for n in 1..3 {
             world.set_budget(organization(n), self.world.budgets.get(&organization(n)).copied());
         }
@@ -285,7 +291,7 @@ impl Sim {
         for (unit, state) in &facts.units {
             match state {
                 State::Waiting { hold: Some(Hold { is_promised: true, .. }), .. } => {
-                    self.check_promise(&facts, unit);
+                    Self::check_promise(&facts, unit);
                 }
                 State::Waiting { said, .. } => self.check_wait(&facts, unit, *said),
                 _ => {}
@@ -293,7 +299,7 @@ impl Sim {
         }
     }
 
-    fn check_promise(&self, facts: &Facts, unit: &Unit) {
+    fn check_promise(facts: &Facts, unit: &Unit) {
         let kept = facts.reservations.iter().find(|r| r.unit == unit.id).expect("promised");
         let node = facts.node(&kept.place);
         assert!(facts.fits_soon(unit, node), "{unit:?} will not fit on {node:?}");
@@ -310,7 +316,7 @@ impl Sim {
         assert_eq!(loss, None, "{unit:?} could preempt");
     }
 
-    fn check_victims(&self, before: &Facts, decisions: &Decisions) {
+    fn check_victims(before: &Facts, decisions: &Decisions) {
         for preemption in &decisions.preemptions {
             let (victim, state) = before.unit(preemption.victim);
             let (by, _) = before.unit(preemption.by);
@@ -370,8 +376,6 @@ fn check_starts(before: &Facts, decisions: &Decisions) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
-
     #[test]
     fn whatever_happens_the_rules_hold(
         sizes in prop::collection::vec((2i64..8, prop_oneof![2 => Just(0i64), 1 => 1i64..4]), 1..6),
@@ -386,8 +390,6 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
-
     #[test]
     fn victims_are_what_brute_force_would_choose(
         sizes in prop::collection::vec((2i64..8, 0i64..3), 1..5),
