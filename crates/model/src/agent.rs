@@ -1,26 +1,47 @@
 //! What the control plane and the agent of a cluster say to each other.
 
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
 use crate::deployment::Spec;
 use crate::{ClusterId, DeploymentId};
 
-/// What shall be true of one deployment on one cluster.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Desired {
-    /// Which deployment.
+/// One replica of a deployment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ReplicaId {
+    /// Whose.
     pub deployment: DeploymentId,
+    /// Which, from 0.
+    pub number: u32,
+}
+
+impl fmt::Display for ReplicaId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.deployment, self.number)
+    }
+}
+
+/// What shall be true of one replica on one cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Desired {
+    /// Which replica.
+    pub replica: ReplicaId,
     /// On which cluster.
     pub cluster: ClusterId,
+    /// On which of its nodes.
+    pub node: String,
     /// Counts the changes of this wish; reports carry it back.
     pub generation: i64,
     /// What shall run. Nothing: it shall be gone. (What is merely absent from a list is left alone.)
     pub run: Option<Spec>,
 }
 
-/// What is true of one deployment on one cluster.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What is true of one replica on one cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// Which deployment.
-    pub deployment: DeploymentId,
+    /// Which replica.
+    pub replica: ReplicaId,
     /// On which cluster.
     pub cluster: ClusterId,
     /// The wish that this answers.
@@ -29,8 +50,9 @@ pub struct Report {
     pub observed: Observed,
 }
 
-/// How a deployment is doing, as its agent sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How a replica is doing, as its agent sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
 pub enum Observed {
     /// On its way.
     Starting,
@@ -38,6 +60,11 @@ pub enum Observed {
     Running {
         /// Where it can be reached.
         endpoints: Vec<String>,
+    },
+    /// It ended and will be started again.
+    Restarting {
+        /// How it ended and when it is tried again, as a sentence.
+        reason: String,
     },
     /// It ran to its end.
     Completed,

@@ -76,6 +76,21 @@ impl Status {
     }
 }
 
+/// What happens when a program ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Restart {
+    /// That was it: it is completed, or it failed.
+    Never,
+    /// It is started again if it failed, after a while that grows.
+    #[default]
+    OnFailure,
+    /// It is started again, after a while that grows.
+    Always,
+}
+
+text_enum!(Restart { Never => "never", OnFailure => "on_failure", Always => "always" });
+
 /// What a deployment runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
@@ -91,6 +106,18 @@ pub struct Spec {
     pub command: Vec<String>,
     /// The ports that it listens on.
     pub ports: Vec<u16>,
+    /// What happens when its program ends by itself.
+    #[serde(default)]
+    pub restart: Restart,
+    /// How many seconds each replica runs; then it is completed. Without limit when there is none.
+    #[serde(default)]
+    pub run_for: Option<u32>,
+    /// Labels that the node of each replica (or the node's cluster) must have.
+    #[serde(default)]
+    pub node_selector: BTreeMap<String, String>,
+    /// Must each replica be on another node?
+    #[serde(default)]
+    pub anti_affinity: bool,
 }
 
 impl Spec {
@@ -113,6 +140,8 @@ impl Spec {
         check.field(env(&self.env));
         check.field(command(&self.command));
         check.field(ports(&self.ports));
+        check.field(run_for(self.run_for));
+        check.field(name::labels("node_selector", &self.node_selector));
         check.done()?;
         self.resources.times(self.replicas).map(drop)
     }
@@ -166,6 +195,13 @@ fn command(words: &[String]) -> Result<(), Invalid> {
 fn ports(ports: &[u16]) -> Result<(), Invalid> {
     if ports.len() > 64 || ports.contains(&0) {
         return Err(Invalid::new("ports", "at most 64 ports from 1 to 65535"));
+    }
+    Ok(())
+}
+
+fn run_for(seconds: Option<u32>) -> Result<(), Invalid> {
+    if seconds == Some(0) {
+        return Err(Invalid::new("run_for", "at least 1 second; leave it out for no limit"));
     }
     Ok(())
 }
