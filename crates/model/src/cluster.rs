@@ -1,6 +1,6 @@
 //! Clusters: data planes with capacity.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -106,7 +106,7 @@ pub enum Provider {
 text_enum!(Provider { Local => "local" });
 
 /// How much a cluster has of one resource type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Capacity {
     /// All of it.
     pub total: Quantity,
@@ -121,6 +121,29 @@ impl Capacity {
     /// What can still be taken.
     pub fn free(&self) -> Quantity {
         self.total.minus(self.used)
+    }
+}
+
+/// What a cluster without declared nodes calls its one node.
+pub const ONLY_NODE: &str = "main";
+/// How many nodes a cluster may have.
+pub const MAX_NODES: usize = 1000;
+
+/// A part of a cluster: what runs, runs on one of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Node {
+    /// Its name, unique in its cluster.
+    pub name: String,
+    /// What was written on it; beside its cluster's labels, and over them.
+    pub labels: BTreeMap<String, String>,
+    /// How much it has of each resource type.
+    pub capacity: BTreeMap<String, Capacity>,
+}
+
+impl Node {
+    /// What is free, as a vector.
+    pub fn free(&self) -> Resources {
+        self.capacity.iter().map(|(kind, c)| (kind.clone(), c.free())).collect()
     }
 }
 
@@ -147,6 +170,8 @@ pub struct Cluster {
     pub status_reason: String,
     /// How much it has of each resource type.
     pub capacity: BTreeMap<String, Capacity>,
+    /// What it is made of; at least one.
+    pub nodes: Vec<Node>,
     /// How many deployments are on it or pinned to it.
     pub deployments: i64,
     /// Counts the changes of what users set.
@@ -184,15 +209,76 @@ pub struct NewCluster {
     pub region: String,
     /// What users wrote on it.
     pub labels: BTreeMap<String, String>,
+    /// How much it has: the sum of its nodes, if it has any.
+    pub capacity: Resources,
+    /// What it is made of; when it is empty, the cluster is one node.
+    pub nodes: Vec<NewNode>,
+}
+
+/// A node as someone asks for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewNode {
+    /// Its name.
+    pub name: String,
     /// How much it has.
     pub capacity: Resources,
+    /// What is written on it.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl NewNode {
+    /// The one node of a cluster that declares none.
+    pub fn only(capacity: Resources) -> Self {
+        Self { name: ONLY_NODE.into(), capacity, labels: BTreeMap::new() }
+    }
+}
+
+/// Checks nodes: their names, and what they have.
+pub fn nodes(nodes: &[NewNode]) -> Result<(), Invalid> {
+    if nodes.len() > MAX_NODES {
+        return Err(Invalid::new("nodes", format!("at most {MAX_NODES}")));
+    }
+    let mut names = BTreeSet::new();
+    for (i, node) in nodes.iter().enumerate() {
+        let field = format!("nodes[{i}]");
+        name::dns_label(&format!("{field}.name"), &node.name)?;
+        total(&format!("{field}.capacity"), &node.capacity)?;
+        name::labels(&format!("{field}.labels"), &node.labels)?;
+        if !names.insert(&node.name) {
+            let twice = format!("{} is there twice; names of nodes are unique", node.name);
+            return Err(Invalid::new(format!("{field}.name"), twice));
+        }
+    }
+    Ok(())
+}
+
+/// What nodes have together.
+pub fn sum(nodes: &[NewNode]) -> Resources {
+    let mut sum = Resources::default();
+    nodes.iter().for_each(|node| sum.add(&node.capacity));
+    sum
 }
 
 impl NewCluster {
+    /// Its nodes; if it declares none, the one that it is.
+    pub fn all_nodes(&self) -> Vec<NewNode> {
+        if self.nodes.is_empty() {
+            return vec![NewNode::only(self.capacity.clone())];
+        }
+        self.nodes.clone()
+    }
+
     /// Checks what was asked for. `fields` names the request's own words for name and capacity.
-    pub fn check(self, fields: [&str; 2]) -> Result<Self, Invalid> {
+    pub fn check(mut self, fields: [&str; 2]) -> Result<Self, Invalid> {
         let mut check = Check::default();
         let name = check.field(name::line(fields[0], &self.name, 100));
+        check.field(nodes(&self.nodes));
+        if self.capacity.is_empty() {
+            self.capacity = sum(&self.nodes);
+        } else if !self.nodes.is_empty() && self.capacity != sum(&self.nodes) {
+            let rule = "with nodes it is their sum: leave it out";
+            check.field(Err::<(), _>(Invalid::new(fields[1], rule)));
+        }
         check.field(total(fields[1], &self.capacity));
         check.field(name::labels("labels", &self.labels));
         let cloud_provider = check.field(name::line("cloud_provider", &self.cloud_provider, 63));

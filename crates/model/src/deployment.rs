@@ -54,11 +54,17 @@ impl Status {
         };
         match self {
             Queued => matches!(next, Scheduled | Failed | Deleting),
-            Scheduled => {
-                matches!(next, Starting | Running | Completed | Failed | Preempted | Deleting)
+            // Back in the queue when its cluster is lost.
+            Scheduled => matches!(
+                next,
+                Queued | Starting | Running | Completed | Failed | Preempted | Deleting
+            ),
+            Starting => {
+                matches!(next, Queued | Running | Completed | Failed | Preempted | Deleting)
             }
-            Starting => matches!(next, Running | Completed | Failed | Preempted | Deleting),
-            Running => matches!(next, Starting | Completed | Failed | Preempted | Deleting),
+            Running => {
+                matches!(next, Queued | Starting | Completed | Failed | Preempted | Deleting)
+            }
             Preempted => matches!(next, Scheduled | Failed | Deleting),
             Failed | Completed => next == Deleting,
             Deleting => false,
@@ -215,7 +221,7 @@ pub struct Deployment {
     pub organization_id: OrganizationId,
     /// The cluster that it must run on; any that its owner may use when there is none.
     pub pinned_to: Option<ClusterId>,
-    /// The cluster whose capacity it holds.
+    /// The cluster whose capacity it holds; that of its first replica, should they be on several.
     pub placed_on: Option<ClusterId>,
     /// Its name.
     pub name: String,
@@ -236,8 +242,6 @@ pub struct Deployment {
     pub endpoints: Vec<String>,
     /// Counts the changes of what users set.
     pub generation: i64,
-    /// Counts the changes of what the agent shall do; reports carry it back.
-    pub desired: i64,
     /// Who made it.
     pub created_by: String,
     /// When it was made; also its age in the queue.

@@ -15,6 +15,7 @@ pub mod name;
 pub mod organization;
 pub mod placement;
 pub mod quantity;
+pub mod replica;
 pub mod resources;
 mod text_enum;
 pub mod time;
@@ -24,6 +25,8 @@ pub mod world;
 
 pub use id::{ClusterId, DeploymentId, InviteId, OrganizationId, UserId, Xid};
 pub use invalid::Invalid;
+pub use agent::ReplicaId;
 pub use quantity::Quantity;
+pub use replica::{Place, Replica};
 pub use resources::Resources;
 pub use time::Time;

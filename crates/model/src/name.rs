@@ -38,6 +38,19 @@ fn is_unprintable(c: char) -> bool {
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
+/// A name that can be a DNS label: `a-z0-9-`, at most 63, neither first nor last a `-`.
+pub fn dns_label(field: &str, text: &str) -> Result<(), Invalid> {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let is_one = (1..=63).contains(&text.len())
+        && text.chars().all(allowed)
+        && !text.starts_with('-')
+        && !text.ends_with('-');
+    if is_one {
+        return Ok(());
+    }
+    Err(Invalid::new(field, "1 to 63 of a-z, 0-9 and -, neither first nor last a -"))
+}
+
 /// The form of a name in which two names count as the same.
 pub fn fold(name: &str) -> String {
     name.trim().to_lowercase()

@@ -64,6 +64,8 @@ CREATE TABLE cluster (
     cloud_provider  TEXT NOT NULL,
     region          TEXT NOT NULL,
     labels          TEXT NOT NULL,
+    -- The labels of each node, by its name.
+    nodes           TEXT NOT NULL,
     status          TEXT NOT NULL,
     status_reason   TEXT NOT NULL,
     -- How many deployments are placed on it or pinned to it: what deletion and limits look at.
@@ -78,12 +80,13 @@ CREATE INDEX cluster_organization ON cluster (organization_id, id) WHERE deleted
 
 CREATE TABLE capacity (
     cluster_id TEXT NOT NULL REFERENCES cluster (id),
+    node       TEXT NOT NULL,
     kind       TEXT NOT NULL,
     total      BIGINT NOT NULL,
     used       BIGINT NOT NULL DEFAULT 0,
-    -- The part of `used` that was taken by hand; the rest is held by deployments.
+    -- The part of `used` that was taken by hand; the rest is held by replicas.
     manual     BIGINT NOT NULL DEFAULT 0,
-    PRIMARY KEY (cluster_id, kind),
+    PRIMARY KEY (cluster_id, node, kind),
     CHECK (used <= total),
     CHECK (0 <= manual),
     CHECK (manual <= used)
@@ -93,33 +96,67 @@ CREATE TABLE deployment (
     id              TEXT PRIMARY KEY,
     organization_id TEXT NOT NULL REFERENCES organization (id),
     pinned_to       TEXT REFERENCES cluster (id),
-    -- Set exactly while it holds that cluster's capacity.
-    placed_on       TEXT REFERENCES cluster (id),
     name            TEXT NOT NULL,
     image           TEXT,
     spec            TEXT NOT NULL,
     priority        BIGINT NOT NULL,
     labels          TEXT NOT NULL,
+    -- From here on it is summed up from its replicas, whenever one of them changes.
     status          TEXT NOT NULL,
     status_reason   TEXT NOT NULL,
+    placed_on       TEXT REFERENCES cluster (id),
     node            TEXT,
     endpoints       TEXT NOT NULL,
+    started_at      BIGINT,
     generation      BIGINT NOT NULL DEFAULT 1,
-    -- What the agent shall do, and the last of it that the agent has answered.
-    desired         BIGINT NOT NULL DEFAULT 0,
-    answered        BIGINT NOT NULL DEFAULT 0,
     created_by      TEXT NOT NULL,
     created_at      BIGINT NOT NULL,
     updated_at      BIGINT NOT NULL,
-    started_at      BIGINT,
     deleted_at      BIGINT
 );
 CREATE INDEX deployment_organization ON deployment (organization_id, id) WHERE deleted_at IS NULL;
-CREATE INDEX deployment_placed ON deployment (placed_on) WHERE placed_on IS NOT NULL;
 CREATE INDEX deployment_pinned ON deployment (pinned_to, id) WHERE deleted_at IS NULL;
-CREATE INDEX deployment_unanswered ON deployment (id) WHERE answered < desired;
-CREATE INDEX deployment_queue ON deployment (pinned_to, priority DESC, created_at)
-    WHERE placed_on IS NULL AND status IN ('queued', 'preempted');
+
+CREATE TABLE replica (
+    deployment_id TEXT NOT NULL REFERENCES deployment (id),
+    number        BIGINT NOT NULL,
+    -- Set exactly while it holds that node's capacity.
+    cluster_id    TEXT REFERENCES cluster (id),
+    node          TEXT,
+    status        TEXT NOT NULL,
+    status_reason TEXT NOT NULL,
+    endpoints     TEXT NOT NULL,
+    -- What the agent shall do, and the last of it that the agent has answered.
+    desired       BIGINT NOT NULL DEFAULT 0,
+    answered      BIGINT NOT NULL DEFAULT 0,
+    placed_at     BIGINT,
+    started_at    BIGINT,
+    PRIMARY KEY (deployment_id, number)
+);
+CREATE INDEX replica_placed ON replica (cluster_id, deployment_id) WHERE cluster_id IS NOT NULL;
+CREATE INDEX replica_unanswered ON replica (cluster_id, deployment_id)
+    WHERE cluster_id IS NOT NULL AND answered < desired;
+
+-- What is left on a cluster that was lost: its replica is elsewhere by now. It holds the node's
+-- capacity until the agent comes back and says that it is gone.
+CREATE TABLE leftover (
+    cluster_id    TEXT NOT NULL REFERENCES cluster (id),
+    deployment_id TEXT NOT NULL REFERENCES deployment (id),
+    number        BIGINT NOT NULL,
+    node          TEXT NOT NULL,
+    request       TEXT NOT NULL,
+    desired       BIGINT NOT NULL,
+    PRIMARY KEY (cluster_id, deployment_id, number)
+);
+
+-- Who yielded to whom, for as long as it counts against an organization's hourly budget.
+CREATE TABLE preemption (
+    at              BIGINT NOT NULL,
+    organization_id TEXT NOT NULL REFERENCES organization (id),
+    deployment_id   TEXT NOT NULL REFERENCES deployment (id),
+    victim_id       TEXT NOT NULL REFERENCES deployment (id)
+);
+CREATE INDEX preemption_at ON preemption (at);
 
 CREATE TABLE event (
     id              {{identity}},

@@ -2,24 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use model::cluster::{Capacity, Cluster, NewCluster, Status};
+use model::cluster::{Capacity, Cluster, NewCluster, NewNode, Node, Status};
 use model::event::Kind;
 use model::work::{Key, Lane};
-use model::{ClusterId, OrganizationId, Resources, Time};
+use model::{ClusterId, OrganizationId, Place, Resources, Time};
 
 use crate::db::{Json, Row, Select, params, sql};
 use crate::{Error, Page, Read, Result, Scope, Tx, capacity, event, work};
 
 /// The worker that brings clusters to `ready`.
 pub const WORKER: &str = "cluster";
-/// The worker that decides what runs on a cluster.
-pub const PLACEMENT: &str = "placement";
 
 macro_rules! columns {
     () => {
-        "c.id, c.organization_id, c.name, c.provider, c.cloud_provider, c.region, c.labels, c.status, \
-         c.status_reason, c.deployments, c.generation, c.created_by, c.created_at, c.updated_at, \
-         p.kind, p.total, p.used, p.manual"
+        "c.id, c.organization_id, c.name, c.provider, c.cloud_provider, c.region, c.labels, c.nodes, \
+         c.status, c.status_reason, c.deployments, c.generation, c.created_by, c.created_at, \
+         c.updated_at, p.node, p.kind, p.total, p.used, p.manual"
     };
 }
 
@@ -41,11 +39,12 @@ pub async fn create(
     new: &NewCluster,
 ) -> Result<Cluster> {
     let (id, now, by) = (tx.id::<ClusterId>(), tx.now(), tx.actor().to_string());
+    let nodes = new.all_nodes();
     tx.run(
         sql!(
             "INSERT INTO cluster (id, organization_id, name, provider, cloud_provider, region, labels, ",
-            "status, status_reason, created_by, created_at, updated_at) ",
-            "VALUES ($1, $2, $3, $4, $5, $6, $7, 'accepted', $8, $9, $10, $10)"
+            "nodes, status, status_reason, created_by, created_at, updated_at) ",
+            "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'accepted', $9, $10, $11, $11)"
         ),
         params![
             id,
@@ -55,14 +54,19 @@ pub async fn create(
             new.cloud_provider,
             new.region,
             new.labels,
+            Json(&labels_of(&nodes)),
             "Asked for; its worker will take it on.",
             by,
             now
         ],
     )
     .await?;
-    capacity::set_total(tx, id, &new.capacity).await?;
+    capacity::set_nodes(tx, id, &nodes).await?;
     note(tx, id, "created").await
+}
+
+fn labels_of(nodes: &[NewNode]) -> BTreeMap<&str, &BTreeMap<String, String>> {
+    nodes.iter().map(|node| (node.name.as_str(), &node.labels)).collect()
 }
 
 /// One cluster that may be seen.
@@ -76,7 +80,7 @@ pub async fn get(read: &mut Read, scope: Scope, id: ClusterId) -> Result<Cluster
     let rows = select
         .and("c.id = ?", Some(&id))
         .and("(c.organization_id = ? OR c.organization_id IS NULL)", own.as_ref())
-        .text(" ORDER BY p.kind")
+        .text(" ORDER BY p.node, p.kind")
         .all(read)
         .await?;
     let clusters = from_rows(rows)?;
@@ -101,7 +105,7 @@ pub async fn find_shared(read: &mut Read, name: &str) -> Result<Option<Cluster>>
         "SELECT ",
         columns!(),
         " FROM cluster c LEFT JOIN capacity p ON p.cluster_id = c.id ",
-        "WHERE c.organization_id IS NULL AND c.name = $1 AND c.deleted_at IS NULL ORDER BY c.id, p.kind"
+        "WHERE c.organization_id IS NULL AND c.name = $1 AND c.deleted_at IS NULL ORDER BY c.id, p.node, p.kind"
     );
     Ok(from_rows(read.all(sql, params![name]).await?)?.into_iter().next())
 }
@@ -123,7 +127,7 @@ pub async fn list(
         .and("id > ?", page.after.as_ref())
         .then("ORDER BY id LIMIT ?", &page.limit)
         .then("OFFSET ?", &page.skip)
-        .text(") c LEFT JOIN capacity p ON p.cluster_id = c.id ORDER BY c.id, p.kind")
+        .text(") c LEFT JOIN capacity p ON p.cluster_id = c.id ORDER BY c.id, p.node, p.kind")
         .all(read)
         .await?;
     from_rows(rows)
@@ -173,18 +177,37 @@ pub async fn set_words(
     note(tx, id, "updated").await
 }
 
-/// Gives a cluster its totals. What waits may fit now.
+/// Gives a cluster that is one node its totals. What waits may fit now.
 pub async fn set_total(tx: &mut Tx, id: ClusterId, total: &Resources) -> Result<Cluster> {
     lock(tx, id).await?;
-    let now = tx.now();
-    tx.run(
-        sql!("UPDATE cluster SET generation = generation + 1, updated_at = $2 WHERE id = $1"),
-        params![id, now],
-    )
-    .await?;
-    capacity::set_total(tx, id, total).await?;
-    wake_placement(tx, id);
+    let now = get(tx, Scope::All, id).await?;
+    let [node] = now.nodes.as_slice() else {
+        return Err(Error::Conflict(format!(
+            "the cluster {} has several nodes: change what each of them has",
+            now.name
+        )));
+    };
+    let place = Place { cluster: id, node: node.name.clone() };
+    count_change(tx, id).await?;
+    capacity::set_total(tx, &place, total).await?;
     note(tx, id, "updated").await
+}
+
+/// Makes these a cluster's nodes. What is no longer named goes, if nothing of it is in use.
+pub async fn set_nodes(tx: &mut Tx, id: ClusterId, nodes: &[NewNode]) -> Result<Cluster> {
+    lock(tx, id).await?;
+    let sql = sql!("UPDATE cluster SET nodes = $2 WHERE id = $1");
+    tx.run(sql, params![id, Json(&labels_of(nodes))]).await?;
+    count_change(tx, id).await?;
+    capacity::set_nodes(tx, id, nodes).await?;
+    note(tx, id, "updated").await
+}
+
+async fn count_change(tx: &mut Tx, id: ClusterId) -> Result<()> {
+    let now = tx.now();
+    let sql =
+        sql!("UPDATE cluster SET generation = generation + 1, updated_at = $2 WHERE id = $1");
+    tx.run(sql, params![id, now]).await.map(drop)
 }
 
 /// Takes capacity by hand: all of it or none.
@@ -198,8 +221,12 @@ pub async fn take(tx: &mut Tx, id: ClusterId, request: &Resources) -> Result<Clu
 pub async fn give_back(tx: &mut Tx, id: ClusterId, request: &Resources) -> Result<Cluster> {
     lock(tx, id).await?;
     capacity::give_back(tx, id, request).await?;
-    wake_placement(tx, id);
     note(tx, id, "capacity_given_back").await
+}
+
+/// Notes that capacity became free in some other way than by a deployment's end.
+pub(crate) async fn freed(tx: &mut Tx, id: ClusterId) -> Result<()> {
+    note(tx, id, "capacity_freed").await.map(drop)
 }
 
 /// Moves a cluster on, with the reason. A step that its lifecycle does not have is a bug.
@@ -286,6 +313,11 @@ pub(crate) async fn add_deployment(tx: &mut Tx, id: ClusterId, limit: i64) -> Re
     Err(Error::Limit { limit, what: "deployments per cluster" })
 }
 
+/// Counts one more deployment that found room here by itself: no limit holds it up.
+pub(crate) async fn welcome_deployment(tx: &mut Tx, id: ClusterId) -> Result<()> {
+    add_deployment(tx, id, i64::MAX).await
+}
+
 /// Counts one deployment less.
 pub(crate) async fn remove_deployment(tx: &mut Tx, id: ClusterId) -> Result<()> {
     let sql = sql!("UPDATE cluster SET deployments = deployments - 1 WHERE id = $1");
@@ -300,24 +332,6 @@ pub async fn lock(tx: &mut Tx, id: ClusterId) -> Result<()> {
     tx.lock(&format!("cluster/{id}")).await
 }
 
-/// Has the cluster's queue looked at.
-pub fn wake_placement(tx: &mut Tx, id: ClusterId) {
-    work::wake(tx, Lane::Priority, Key::new(PLACEMENT, id));
-}
-
-/// Has the queues of all clusters looked at that the organization's deployments may run on.
-pub(crate) async fn wake_placement_of(tx: &mut Tx, organization: OrganizationId) -> Result<()> {
-    let sql = sql!(
-        "SELECT id FROM cluster WHERE deleted_at IS NULL ",
-        "AND (organization_id = $1 OR organization_id IS NULL) ORDER BY id"
-    );
-    for mut row in tx.all(sql, params![organization]).await? {
-        let id = row.take()?;
-        wake_placement(tx, id);
-    }
-    Ok(())
-}
-
 /// Wakes the workers of everything that is not at rest: the safety net.
 pub async fn resync(tx: &mut Tx) -> Result<()> {
     let clusters =
@@ -325,16 +339,6 @@ pub async fn resync(tx: &mut Tx) -> Result<()> {
     for mut row in tx.all(clusters, params![]).await? {
         let id: ClusterId = row.take()?;
         work::wake(tx, Lane::Background, Key::new(WORKER, id));
-    }
-    let queues = sql!(
-        "SELECT c.id FROM cluster c WHERE c.deleted_at IS NULL AND EXISTS (",
-        "SELECT 1 FROM deployment d WHERE d.placed_on IS NULL AND d.status IN ('queued', 'preempted') ",
-        "AND (d.pinned_to = c.id OR (d.pinned_to IS NULL ",
-        "AND (d.organization_id = c.organization_id OR c.organization_id IS NULL)))) ORDER BY c.id"
-    );
-    for mut row in tx.all(queues, params![]).await? {
-        let id: ClusterId = row.take()?;
-        work::wake(tx, Lane::Background, Key::new(PLACEMENT, id));
     }
     Ok(())
 }
@@ -347,38 +351,61 @@ async fn note(tx: &mut Tx, id: ClusterId, change: &str) -> Result<Cluster> {
     Ok(cluster)
 }
 
-/// Rows of one cluster follow each other, one per resource type.
+/// Rows of one cluster follow each other, one per node and resource type.
 fn from_rows(rows: Vec<Row>) -> Result<Vec<Cluster>> {
     let mut clusters: Vec<Cluster> = Vec::new();
     for mut row in rows {
-        let cluster = read_cluster(&mut row)?;
+        let (cluster, labels) = read_cluster(&mut row)?;
         if clusters.last().is_none_or(|last| last.id != cluster.id) {
             clusters.push(cluster);
         }
-        if let (Some(kind), Some(cluster)) = (row.take::<Option<String>>()?, clusters.last_mut()) {
+        if let (Some(node), Some(cluster)) = (row.take::<Option<String>>()?, clusters.last_mut()) {
+            let kind: String = row.take()?;
             let capacity = Capacity { total: row.take()?, used: row.take()?, manual: row.take()? };
-            cluster.capacity.insert(kind, capacity);
+            add(cluster, node, &labels, kind, capacity);
         }
     }
     Ok(clusters)
 }
 
-fn read_cluster(row: &mut Row) -> Result<Cluster> {
-    Ok(Cluster {
-        id: row.take()?,
-        organization_id: row.take()?,
-        name: row.take()?,
-        provider: row.take()?,
-        cloud_provider: row.take()?,
-        region: row.take()?,
-        labels: row.take::<Json<_>>()?.0,
+fn add(cluster: &mut Cluster, node: String, labels: &Labels, kind: String, capacity: Capacity) {
+    if cluster.nodes.last().is_none_or(|last| last.name != node) {
+        let labels = labels.get(&node).cloned().unwrap_or_default();
+        cluster.nodes.push(Node { name: node, labels, capacity: BTreeMap::new() });
+    }
+    let all = cluster.capacity.entry(kind.clone()).or_default();
+    all.total = all.total.plus(capacity.total);
+    all.used = all.used.plus(capacity.used);
+    all.manual = all.manual.plus(capacity.manual);
+    if let Some(node) = cluster.nodes.last_mut() {
+        node.capacity.insert(kind, capacity);
+    }
+}
+
+/// The labels of nodes, by their names.
+type Labels = BTreeMap<String, BTreeMap<String, String>>;
+
+fn read_cluster(row: &mut Row) -> Result<(Cluster, Labels)> {
+    let (id, organization_id, name) = (row.take()?, row.take()?, row.take()?);
+    let (provider, cloud_provider, region) = (row.take()?, row.take()?, row.take()?);
+    let (labels, nodes) = (row.take::<Json<_>>()?.0, row.take::<Json<Labels>>()?.0);
+    let cluster = Cluster {
+        id,
+        organization_id,
+        name,
+        provider,
+        cloud_provider,
+        region,
+        labels,
         status: row.take()?,
         status_reason: row.take()?,
         capacity: BTreeMap::new(),
+        nodes: Vec::new(),
         deployments: row.take()?,
         generation: row.take()?,
         created_by: row.take()?,
         created_at: row.take()?,
         updated_at: row.take()?,
-    })
+    };
+    Ok((cluster, nodes))
 }

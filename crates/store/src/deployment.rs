@@ -1,16 +1,23 @@
 //! Deployments: asking for them, reading them, taking them down.
 //!
-//! What moves them is next door: [`placing`] gives and takes clusters, [`reporting`] takes in what
-//! agents say. `placed_on` is set exactly while the deployment holds that cluster's capacity.
+//! What moves them is next door: [`placing`] gives and takes capacity, [`reporting`] takes in what
+//! agents say, [`losing`] gives up what was on a cluster that is lost. What is placed and run is a
+//! [`replica`]; a deployment's status is the sum of its replicas'.
 
+pub mod losing;
 pub mod placing;
+pub mod replica;
 pub mod reporting;
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use model::deployment::{Deployment, NewDeployment, Status};
 use model::event::Kind;
-use model::{ClusterId, DeploymentId, OrganizationId};
+use model::replica::Replica;
+use model::work::{Key, Lane};
+use model::{ClusterId, DeploymentId, OrganizationId, Time};
 
 use crate::db::{Json, Row, Select, params, sql};
 use crate::{Error, Page, Read, Result, Scope, Tx, cluster, event, organization};
@@ -18,11 +25,15 @@ use crate::{Error, Page, Read, Result, Scope, Tx, cluster, event, organization};
 macro_rules! columns {
     () => {
         "id, organization_id, pinned_to, placed_on, name, spec, priority, labels, status, \
-         status_reason, node, endpoints, generation, desired, created_by, created_at, updated_at, \
-         started_at"
+         status_reason, node, endpoints, generation, created_by, created_at, updated_at, started_at"
     };
 }
 pub(crate) use columns;
+
+/// The worker that ends what was asked to run for a while.
+pub const ENDING: &str = "ending";
+/// What a replica says that nobody has looked at yet.
+pub(crate) const WAITS: &str = "Waits to be placed.";
 
 /// How many deployments there may be.
 #[derive(Debug, Clone, Copy)]
@@ -76,13 +87,13 @@ pub async fn create(
             Json(&new.spec),
             new.priority,
             new.labels,
-            "Waits to be placed.",
+            WAITS,
             by,
             now
         ],
     )
     .await?;
-    wake_placement(tx, owner, new.pinned_to).await?;
+    replica::create(tx, id, 0, new.spec.replicas).await?;
     note(tx, id, "created").await
 }
 
@@ -120,6 +131,9 @@ pub async fn count(read: &mut Read, scope: Scope, filter: &Filter) -> Result<i64
     rows.into_iter().next().map_or(Ok(0), |mut row| row.take())
 }
 
+const ON_CLUSTER: &str = "(pinned_to = ? OR EXISTS (SELECT 1 FROM replica r \
+                          WHERE r.deployment_id = deployment.id AND r.cluster_id = ?))";
+
 fn restricted<'a>(
     select: Select<'a>,
     own: Option<&'a OrganizationId>,
@@ -129,7 +143,7 @@ fn restricted<'a>(
         .and("organization_id = ?", own)
         .and("id = ?", filter.id.as_ref())
         .and("name = ?", filter.name.as_ref())
-        .and("(pinned_to = ? OR placed_on = ?)", filter.cluster.as_ref())
+        .and(ON_CLUSTER, filter.cluster.as_ref())
         .and("status = ?", filter.status.as_ref())
 }
 
@@ -142,106 +156,159 @@ pub struct Change {
     pub priority: Option<i64>,
     /// What users wrote on it.
     pub labels: Option<BTreeMap<String, String>>,
+    /// How many replicas run.
+    pub replicas: Option<u32>,
 }
 
-/// Changes a deployment without touching what runs. Its place in the queue may change.
-pub async fn set(tx: &mut Tx, deployment: &Deployment, change: &Change) -> Result<Deployment> {
-    let now = tx.now();
+/// Changes a deployment. Replicas that are too many are stopped, those that are missing wait.
+pub async fn set(tx: &mut Tx, id: DeploymentId, change: &Change) -> Result<Deployment> {
+    let (mut deployment, replicas) = take_with_places(tx, Scope::All, id).await?;
+    if let Some(wanted) = change.replicas {
+        deployment.spec.replicas = wanted;
+        scale(tx, &deployment, &replicas, wanted).await?;
+    }
     tx.run(
         sql!(
             "UPDATE deployment SET name = COALESCE($2, name), priority = COALESCE($3, priority), ",
-            "labels = COALESCE($4, labels), generation = generation + 1, updated_at = $5 WHERE id = $1"
+            "labels = COALESCE($4, labels), spec = $5, generation = generation + 1 WHERE id = $1"
         ),
-        params![deployment.id, change.name, change.priority, change.labels, now],
+        params![id, change.name, change.priority, change.labels, Json(&deployment.spec)],
     )
     .await?;
-    // Where it is now, which need not be where the caller saw it.
-    let changed = note(tx, deployment.id, "updated").await?;
-    if change.priority.is_some() {
-        wake_placement(tx, changed.organization_id, changed.cluster_id()).await?;
+    let changed = get(tx, Scope::All, id).await?;
+    replica::settle(tx, &changed, "updated").await
+}
+
+async fn scale(tx: &mut Tx, now: &Deployment, replicas: &[Replica], wanted: u32) -> Result<()> {
+    if !(now.status.is_wanted() || now.status.is_waiting()) {
+        return Err(Error::Conflict(format!("it is {}; make it anew", now.status)));
     }
-    Ok(changed)
+    let mut kept: Vec<&Replica> =
+        replicas.iter().filter(|replica| replica.status != Status::Deleting).collect();
+    let have = u32::try_from(kept.len()).unwrap_or(u32::MAX);
+    if wanted > have {
+        // Numbers are not used again: what is on its way out still has its own.
+        let next = replicas.iter().map(|replica| replica.id.number + 1).max().unwrap_or(0);
+        return replica::create(tx, now.id, next, next + (wanted - have)).await;
+    }
+    // Those that wait go first, then the youngest.
+    kept.sort_by_key(|replica| (replica.place.is_some(), Reverse(replica.id.number)));
+    for replica in kept.into_iter().take((have - wanted) as usize) {
+        remove(tx, now, replica, "It is one too many.").await?;
+    }
+    Ok(())
+}
+
+/// Has a replica end. What nobody has to stop is gone at once.
+async fn remove(tx: &mut Tx, now: &Deployment, replica: &Replica, reason: &str) -> Result<()> {
+    let has_image = now.spec.image.is_some();
+    replica::tell(tx, replica.id, Status::Deleting, reason, has_image).await?;
+    if replica.place.is_some() && has_image {
+        return Ok(());
+    }
+    replica::leave(tx, now, replica).await?;
+    replica::delete(tx, replica.id).await
 }
 
 /// Asks for a deployment's end. What runs is stopped first; what does not is gone at once.
 pub async fn request_delete(tx: &mut Tx, scope: Scope, id: DeploymentId) -> Result<Deployment> {
-    // It may be moving at this very moment; each try looks again, and holds nothing of the one
-    // before: the lock of a cluster comes before that of a deployment's row.
-    for _ in 0..8 {
-        let start = tx.mark().await?;
-        let seen = get(tx, scope, id).await?;
-        if let Some(on) = seen.cluster_id() {
-            cluster::lock(tx, on).await?;
-        }
-        if seen.status == Status::Deleting {
-            return Ok(seen);
-        }
-        if try_delete(tx, &seen).await? {
-            return clear_away(tx, id).await;
-        }
-        tx.return_to(start).await?;
+    let (mut deployment, replicas) = take_with_places(tx, scope, id).await?;
+    if deployment.status == Status::Deleting {
+        return Ok(deployment);
     }
-    Err(Error::Unavailable("the deployment keeps changing".into()))
-}
-
-async fn try_delete(tx: &mut Tx, seen: &Deployment) -> Result<bool> {
-    let now = tx.now();
-    let moved = tx
-        .run(
-            sql!(
-                "UPDATE deployment SET status = 'deleting', status_reason = $3, updated_at = $4, ",
-                "desired = desired + 1, answered = CASE WHEN image IS NULL OR placed_on IS NULL ",
-                "THEN desired + 1 ELSE answered END WHERE id = $1 AND status = $2 AND deleted_at IS NULL"
-            ),
-            params![seen.id, seen.status, "Its deletion was asked for.", now],
-        )
-        .await?;
-    Ok(moved == 1)
-}
-
-/// Ends at once what no agent has to stop.
-async fn clear_away(tx: &mut Tx, id: DeploymentId) -> Result<Deployment> {
-    let mut deployment = note(tx, id, Status::Deleting.as_str()).await?;
-    if deployment.placed_on.is_some() && deployment.spec.image.is_none() {
-        deployment = placing::unplace(tx, &deployment).await?;
+    let reason = "Its deletion was asked for.";
+    (deployment.status, deployment.status_reason) = (Status::Deleting, reason.into());
+    for replica in &replicas {
+        remove(tx, &deployment, replica, reason).await?;
     }
-    if deployment.placed_on.is_none() {
-        delete(tx, &deployment).await?;
-    }
+    let deployment = replica::settle(tx, &deployment, Status::Deleting.as_str()).await?;
+    clear_away(tx, &deployment).await?;
     Ok(deployment)
 }
 
-/// The end: nothing of the deployment is left but its history.
-pub(crate) async fn delete(tx: &mut Tx, deployment: &Deployment) -> Result<()> {
-    let now = tx.now();
-    let gone = tx
-        .run(
-            sql!(
-                "UPDATE deployment SET deleted_at = $2, updated_at = $2 ",
-                "WHERE id = $1 AND placed_on IS NULL AND deleted_at IS NULL"
-            ),
-            params![deployment.id, now],
-        )
-        .await?;
-    if gone == 0 {
-        return Err(Error::Broken(format!("{} still holds capacity", deployment.id)));
+/// The end of a deployment that shall go, once nothing of it is left but its history.
+pub(crate) async fn clear_away(tx: &mut Tx, deployment: &Deployment) -> Result<()> {
+    if deployment.status != Status::Deleting || !replica::of(tx, deployment.id).await?.is_empty() {
+        return Ok(());
     }
+    let now = tx.now();
+    let sql = sql!("UPDATE deployment SET deleted_at = $2, updated_at = $2 WHERE id = $1");
+    tx.run(sql, params![deployment.id, now]).await?;
     if let Some(id) = deployment.pinned_to {
         cluster::remove_deployment(tx, id).await?;
-        // Somebody may wait for a place under the cluster's limit.
-        cluster::wake_placement(tx, id);
     }
     organization::remove_deployment(tx, deployment.organization_id).await?;
     append(tx, deployment, "deleted").await
 }
 
-/// Has the queues looked at that the deployment is in.
-async fn wake_placement(tx: &mut Tx, owner: OrganizationId, on: Option<ClusterId>) -> Result<()> {
-    match on {
-        Some(id) => cluster::wake_placement(tx, id),
-        None => cluster::wake_placement_of(tx, owner).await?,
+/// Ends replicas whose time is over; when the next one's is, if one runs.
+pub async fn end_due(tx: &mut Tx, id: DeploymentId) -> Result<Option<Time>> {
+    let (deployment, replicas) = take_with_places(tx, Scope::All, id).await?;
+    let Some(seconds) = deployment.spec.run_for else { return Ok(None) };
+    let life = Duration::from_secs(seconds.into());
+    let running = replicas.iter().filter(|replica| replica.status == Status::Running);
+    let ends = running.filter_map(|replica| Some((replica, replica.started_at? + life)));
+    let (over, later): (Vec<_>, Vec<_>) = ends.partition(|(_, end)| *end <= tx.now());
+    let has_image = deployment.spec.image.is_some();
+    for (replica, _) in &over {
+        let reason = format!("Its time of {seconds} s is over.");
+        replica::tell(tx, replica.id, Status::Completed, &reason, has_image).await?;
+        if !has_image {
+            replica::leave(tx, &deployment, replica).await?;
+        }
     }
-    Ok(())
+    if !over.is_empty() {
+        replica::settle(tx, &deployment, Status::Completed.as_str()).await?;
+    }
+    Ok(later.into_iter().map(|(_, end)| end).min())
+}
+
+/// Has the worker look when the time of what runs now is over.
+pub(crate) fn plan_end(tx: &mut Tx, deployment: &Deployment) {
+    if let Some(seconds) = deployment.spec.run_for {
+        let at = tx.now() + Duration::from_secs(seconds.into());
+        tx.wake(Key::new(ENDING, deployment.id), Lane::Priority, at);
+    }
+}
+
+/// The deployment, whose replicas nobody else changes from here to the end of the transaction.
+pub(crate) async fn take(tx: &mut Tx, id: DeploymentId) -> Result<Deployment> {
+    let now = tx.now();
+    let sql = sql!(
+        "UPDATE deployment SET updated_at = $2 WHERE id = $1 AND deleted_at IS NULL RETURNING ",
+        columns!()
+    );
+    let row = tx.first(sql, params![id, now]).await?;
+    row.map_or_else(|| Err(Error::not_found("deployment", id)), from_row)
+}
+
+/// The same, with the locks of the clusters whose capacity it holds.
+async fn take_with_places(
+    tx: &mut Tx,
+    scope: Scope,
+    id: DeploymentId,
+) -> Result<(Deployment, Vec<Replica>)> {
+    // It may be moving at this very moment; each try looks again, and holds nothing of the one
+    // before: the lock of a cluster comes before that of a deployment's row.
+    for _ in 0..8 {
+        let start = tx.mark().await?;
+        get(tx, scope, id).await?;
+        let seen = places(&replica::of(tx, id).await?);
+        for cluster in &seen {
+            cluster::lock(tx, *cluster).await?;
+        }
+        let deployment = take(tx, id).await?;
+        let replicas = replica::of(tx, id).await?;
+        if places(&replicas).is_subset(&seen) {
+            return Ok((deployment, replicas));
+        }
+        tx.return_to(start).await?;
+    }
+    Err(Error::Unavailable("the deployment keeps moving".into()))
+}
+
+fn places(replicas: &[Replica]) -> BTreeSet<ClusterId> {
+    replicas.iter().filter_map(|replica| Some(replica.place.as_ref()?.cluster)).collect()
 }
 
 /// Reads the deployment again and appends its state to the log.
@@ -272,7 +339,6 @@ pub(crate) fn from_row(mut row: Row) -> Result<Deployment> {
         node: row.take()?,
         endpoints: row.take::<Json<_>>()?.0,
         generation: row.take()?,
-        desired: row.take()?,
         created_by: row.take()?,
         created_at: row.take()?,
         updated_at: row.take()?,

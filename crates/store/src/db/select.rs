@@ -36,6 +36,16 @@ impl<'a> Select<'a> {
         self.sql.push_str(&text.replace('?', &format!("${}", self.params.len())));
     }
 
+    /// Adds that a column has one of these values.
+    pub(crate) fn is_one_of<P: Param>(mut self, column: &str, values: &'a [P]) -> Self {
+        self.sql.push_str(column);
+        for (i, value) in values.iter().enumerate() {
+            self.sql.push_str(if i == 0 { " IN (" } else { ", " });
+            self.push("?", value.value());
+        }
+        self.text(")")
+    }
+
     /// Adds plain text.
     pub(crate) fn text(mut self, text: &str) -> Self {
         self.sql.push_str(text);

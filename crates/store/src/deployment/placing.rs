@@ -1,166 +1,156 @@
-//! Giving deployments a cluster's capacity, and taking it away.
+//! Giving replicas capacity, taking it away, and what a decision about that has to know.
 
-use model::ClusterId;
-use model::DeploymentId;
-use model::cluster::Cluster;
 use model::deployment::{Deployment, Status};
+use model::replica::Replica;
+use model::{DeploymentId, OrganizationId, Place, ReplicaId, Time};
 
-use super::{columns, from_row, note};
+use super::{columns, from_row, replica, take};
 use crate::db::{Select, params, sql};
-use crate::{Error, Read, Result, Tx, capacity, cluster};
+use crate::{Error, Page, Read, Result, Scope, Tx};
 
-/// How much of a queue one look takes in; what is further down has its turn when these have moved.
-pub const LOOK: i64 = 500;
+/// Deployments with their replicas, as placement sees them.
+pub type Standing = Vec<(Deployment, Vec<Replica>)>;
 
-/// Who waits for this cluster, first in line first: those pinned to it, and those that may run on
-/// any cluster their owner can use.
-pub async fn waiting(read: &mut Read, on: &Cluster) -> Result<Vec<Deployment>> {
-    let base = concat!(
-        "SELECT ",
-        columns!(),
-        " FROM deployment WHERE placed_on IS NULL AND deleted_at IS NULL",
-        " AND status IN ('queued', 'preempted')"
-    );
-    let order = "ORDER BY priority DESC, created_at, id LIMIT ?";
-    let pinned = Select::new(base).and("pinned_to = ?", Some(&on.id)).then(order, &LOOK);
-    let mut rows = pinned.all(read).await?;
-    let roaming = Select::new(base)
-        .text(" AND pinned_to IS NULL")
-        .and("organization_id = ?", on.organization_id.as_ref())
-        .then(order, &LOOK);
-    rows.extend(roaming.all(read).await?);
-    rows.into_iter().map(from_row).collect()
+/// A part of all deployments, by id.
+pub async fn all(read: &mut Read, page: &Page) -> Result<Standing> {
+    let deployments = super::list(read, Scope::All, &super::Filter::default(), page).await?;
+    with_replicas(read, deployments).await
 }
 
-/// Who holds capacity of this cluster.
-pub async fn holding(read: &mut Read, on: ClusterId) -> Result<Vec<Deployment>> {
-    let sql = sql!("SELECT ", columns!(), " FROM deployment WHERE placed_on = $1");
-    read.all(sql, params![on]).await?.into_iter().map(from_row).collect()
+/// These deployments, as far as they exist.
+pub async fn some(read: &mut Read, ids: &[DeploymentId]) -> Result<Standing> {
+    let mut deployments = Vec::new();
+    for ids in replica::batches(ids) {
+        let select = concat!("SELECT ", columns!(), " FROM deployment WHERE deleted_at IS NULL AND ");
+        let rows = Select::new(select).is_one_of("id", &ids).all(read).await?;
+        deployments.extend(rows.into_iter().map(from_row).collect::<Result<Vec<_>>>()?);
+    }
+    with_replicas(read, deployments).await
 }
 
-/// Gives a waiting deployment its cluster: capacity, count and status, all or nothing.
+async fn with_replicas(read: &mut Read, deployments: Vec<Deployment>) -> Result<Standing> {
+    let ids: Vec<DeploymentId> = deployments.iter().map(|deployment| deployment.id).collect();
+    let mut replicas = replica::of_all(read, &ids).await?;
+    replicas.sort_by_key(|replica| replica.id);
+    let standing = deployments.into_iter().map(|deployment| {
+        let from = replicas.partition_point(|replica| replica.id.deployment < deployment.id);
+        let own = replicas[from..].iter().take_while(|r| r.id.deployment == deployment.id);
+        let own = own.cloned().collect();
+        (deployment, own)
+    });
+    Ok(standing.collect())
+}
+
+/// Gives waiting replicas of one deployment their places: all of them, or an error and the
+/// transaction can't be committed.
 ///
-/// One that only holds capacity runs from here on; for the others the agent takes over.
+/// One that only holds capacity runs from here on; for the others the agent takes over. The locks of
+/// the clusters must be held.
 pub async fn place(
     tx: &mut Tx,
-    deployment: &Deployment,
-    on: &Cluster,
-    limit_per_cluster: i64,
+    id: DeploymentId,
+    places: &[(u32, Place)],
+    reason: &str,
 ) -> Result<Deployment> {
-    let now = tx.now();
-    let placed = tx
-        .run(
-            sql!(
-                "UPDATE deployment SET placed_on = $2, status = 'scheduled', status_reason = $3, ",
-                "desired = desired + 1, answered = CASE WHEN image IS NULL THEN desired + 1 ",
-                "ELSE answered END, updated_at = $4 WHERE id = $1 AND placed_on IS NULL ",
-                "AND deleted_at IS NULL AND status IN ('queued', 'preempted')"
-            ),
-            params![deployment.id, on.id, format!("Has its place on {}.", on.name), now],
-        )
-        .await?;
-    if placed == 0 {
-        return Err(Error::Conflict(format!("{} does not wait any more", deployment.id)));
+    let deployment = waiting(tx, id).await?;
+    for (number, place) in places {
+        let id = ReplicaId { deployment: id, number: *number };
+        replica::arrive(tx, &deployment, id, place, reason).await?;
     }
-    if deployment.pinned_to.is_none() {
-        cluster::add_deployment(tx, on.id, limit_per_cluster).await?;
-    }
-    capacity::reserve(tx, on.id, &deployment.spec.request()).await?;
-    let placed = note(tx, deployment.id, Status::Scheduled.as_str()).await?;
+    let placed = replica::settle(tx, &deployment, Status::Scheduled.as_str()).await?;
     if placed.spec.image.is_some() {
         return Ok(placed);
     }
+    let now = tx.now();
     tx.run(
         sql!(
-            "UPDATE deployment SET status = 'running', status_reason = $2, started_at = $3 WHERE id = $1"
+            "UPDATE replica SET status = 'running', status_reason = $2, started_at = $3 ",
+            "WHERE deployment_id = $1 AND status = 'scheduled'"
         ),
-        params![deployment.id, format!("Holds its capacity on {}.", on.name), now],
+        params![id, "Holds its capacity.", now],
     )
     .await?;
-    note(tx, deployment.id, Status::Running.as_str()).await
+    super::plan_end(tx, &placed);
+    replica::settle(tx, &placed, Status::Running.as_str()).await
 }
 
-/// Has a deployment yield to another, if that one still waits. Its capacity is free when it has
-/// stopped.
-pub async fn preempt(
-    tx: &mut Tx,
-    victim: DeploymentId,
-    by: DeploymentId,
-    reason: &str,
-) -> Result<()> {
-    let now = tx.now();
-    let row = tx
-        .first(
-            sql!(
-                "UPDATE deployment SET status = 'preempted', status_reason = $2, updated_at = $3, ",
-                "desired = desired + 1, answered = CASE WHEN image IS NULL THEN desired + 1 ",
-                "ELSE answered END WHERE id = $1 AND placed_on IS NOT NULL ",
-                "AND status IN ('scheduled', 'starting', 'running') ",
-                // Another cluster may have taken it meanwhile.
-                "AND EXISTS (SELECT 1 FROM deployment w WHERE w.id = $4 AND w.placed_on IS NULL ",
-                "AND w.deleted_at IS NULL AND w.status IN ('queued', 'preempted')) RETURNING ",
-                columns!()
-            ),
-            params![victim, reason, now, by],
-        )
-        .await?;
-    let Some(row) = row else {
-        return Err(Error::Conflict(format!(
-            "{victim} does not run any more, or {by} does not wait any more"
-        )));
+async fn waiting(tx: &mut Tx, id: DeploymentId) -> Result<Deployment> {
+    match take(tx, id).await {
+        Err(Error::NotFound { .. }) => Err(Error::Conflict(format!("{id} is gone"))),
+        other => other,
+    }
+}
+
+/// Has replicas yield to another, if that one still waits. Their capacity is free when they have
+/// stopped. The locks of their clusters must be held.
+pub async fn preempt(tx: &mut Tx, victim: ReplicaId, by: ReplicaId, reason: &str) -> Result<()> {
+    let deployment = waiting(tx, victim.deployment).await?;
+    let replicas = replica::of(tx, victim.deployment).await?;
+    let found = replicas.into_iter().find(|replica| replica.id == victim);
+    let Some(found) = found.filter(|r| r.status.is_wanted() && r.place.is_some()) else {
+        return Err(Error::Conflict(format!("{victim} does not run any more")));
     };
-    let victim = from_row(row)?;
-    note(tx, victim.id, Status::Preempted.as_str()).await?;
-    if victim.spec.image.is_none() {
-        unplace(tx, &victim).await?;
+    let Some(owner) = waiting_owner(tx, by).await? else {
+        return Err(Error::Conflict(format!("{by} does not wait any more")));
+    };
+    let (now, has_image) = (tx.now(), deployment.spec.image.is_some());
+    replica::tell(tx, victim, Status::Preempted, reason, has_image).await?;
+    tx.run(
+        sql!(
+            "INSERT INTO preemption (at, organization_id, deployment_id, victim_id) ",
+            "VALUES ($1, $2, $3, $4)"
+        ),
+        params![now, owner, by.deployment, victim.deployment],
+    )
+    .await?;
+    let deployment = replica::settle(tx, &deployment, Status::Preempted.as_str()).await?;
+    if !has_image {
+        replica::leave(tx, &deployment, &found).await?;
+        replica::settle(tx, &deployment, STOPPED).await?;
     }
     Ok(())
 }
 
-/// Takes a deployment's capacity back: nothing of it is left on the cluster.
-pub(crate) async fn unplace(tx: &mut Tx, deployment: &Deployment) -> Result<Deployment> {
-    let Some(on) = deployment.placed_on else { return Ok(deployment.clone()) };
-    let now = tx.now();
-    let freed = tx
-        .run(
-            sql!(
-                "UPDATE deployment SET placed_on = NULL, node = NULL, endpoints = '[]', ",
-                "started_at = NULL, updated_at = $3 WHERE id = $1 AND placed_on = $2"
-            ),
-            params![deployment.id, on, now],
-        )
-        .await?;
-    if freed == 0 {
-        return Err(Error::Conflict(format!("{} was freed already", deployment.id)));
-    }
-    if deployment.pinned_to.is_none() {
-        cluster::remove_deployment(tx, on).await?;
-    }
-    capacity::release(tx, on, &deployment.spec.request()).await?;
-    cluster::wake_placement(tx, on);
-    if deployment.status == Status::Preempted && deployment.pinned_to.is_none() {
-        cluster::wake_placement_of(tx, deployment.organization_id).await?;
-    }
-    super::get(tx, crate::Scope::All, deployment.id).await
+/// The change that gives capacity back.
+pub(super) const STOPPED: &str = "stopped";
+
+/// Who owns a replica that waits.
+async fn waiting_owner(read: &mut Read, id: ReplicaId) -> Result<Option<OrganizationId>> {
+    let sql = sql!(
+        "SELECT d.organization_id FROM deployment d JOIN replica r ON r.deployment_id = d.id ",
+        "WHERE d.id = $1 AND r.number = $2 AND r.cluster_id IS NULL AND d.deleted_at IS NULL ",
+        "AND r.status IN ('queued', 'preempted')"
+    );
+    let row = read.first(sql, params![id.deployment, i64::from(id.number)]).await?;
+    row.map(|mut row| row.take()).transpose()
 }
 
-/// Says why a deployment waits, if that is news.
-pub async fn set_reason(tx: &mut Tx, deployment: &Deployment, reason: &str) -> Result<()> {
-    if deployment.status_reason == reason {
-        return Ok(());
-    }
-    let now = tx.now();
+/// Who has had others yield since then, and when.
+pub async fn preemptions(read: &mut Read, since: Time) -> Result<Vec<(OrganizationId, Time)>> {
+    let sql = sql!("SELECT organization_id, at FROM preemption WHERE at > $1 ORDER BY at");
+    let rows = read.all(sql, params![since]).await?;
+    rows.into_iter().map(|mut row| Ok((row.take()?, row.take()?))).collect()
+}
+
+/// Forgets preemptions that count no more.
+pub async fn forget_preemptions(tx: &mut Tx, before: Time) -> Result<()> {
+    tx.run(sql!("DELETE FROM preemption WHERE at <= $1"), params![before]).await.map(drop)
+}
+
+/// Says why the waiting replicas of a deployment wait, if that is news.
+pub async fn set_reason(tx: &mut Tx, id: DeploymentId, reason: &str) -> Result<()> {
+    let deployment = waiting(tx, id).await?;
     let changed = tx
         .run(
             sql!(
-                "UPDATE deployment SET status_reason = $2, updated_at = $3 WHERE id = $1 ",
-                "AND placed_on IS NULL AND deleted_at IS NULL AND status IN ('queued', 'preempted')"
+                "UPDATE replica SET status_reason = $2 WHERE deployment_id = $1 ",
+                "AND cluster_id IS NULL AND status = 'queued' AND status_reason <> $2"
             ),
-            params![deployment.id, reason, now],
+            params![id, reason],
         )
         .await?;
-    if changed == 1 {
-        note(tx, deployment.id, "waiting").await?;
+    if changed > 0 {
+        replica::settle(tx, &deployment, "waiting").await?;
     }
     Ok(())
 }

@@ -2,122 +2,211 @@
 
 use model::agent::{Desired, Observed, Report};
 use model::cluster::Provider;
-use model::deployment::{Deployment, Status};
+use model::deployment::{Deployment, Spec, Status};
+use model::replica::Replica;
+use model::{ClusterId, Place, ReplicaId};
 
-use super::placing::unplace;
-use super::{columns, delete, from_row, note};
-use crate::db::{Json, params, sql};
-use crate::{Error, Read, Result, Scope, Tx};
+use super::placing::STOPPED;
+use super::{clear_away, replica, take};
+use crate::db::{Json, Row, Select, params, sql};
+use crate::{Error, Read, Result, Tx, capacity, cluster};
 
-/// What the agent of this provider's clusters shall do: all of it, or only what it has not answered.
-pub async fn desired(read: &mut Read, provider: Provider, all: bool) -> Result<Vec<Desired>> {
-    let everything = sql!(
-        "SELECT ",
-        columns!(),
-        " FROM deployment WHERE placed_on IN (SELECT id FROM cluster WHERE provider = $1) ",
-        "AND image IS NOT NULL ORDER BY id"
-    );
-    let unanswered = sql!(
-        "SELECT ",
-        columns!(),
-        " FROM deployment WHERE answered < desired AND placed_on IN ",
-        "(SELECT id FROM cluster WHERE provider = $1) AND image IS NOT NULL ORDER BY id LIMIT 1000"
-    );
-    let rows = read.all(if all { everything } else { unanswered }, params![provider]).await?;
-    let deployments = rows.into_iter().map(from_row).collect::<Result<Vec<_>>>()?;
-    Ok(deployments.into_iter().filter_map(as_desired).collect())
+/// Whose agent asks.
+#[derive(Debug, Clone, Copy)]
+pub enum Served {
+    /// The agent inside the server: all clusters of this machine.
+    Provider(Provider),
+    /// The agent of one cluster.
+    Cluster(ClusterId),
 }
 
-fn as_desired(deployment: Deployment) -> Option<Desired> {
-    let wanted = deployment.status.is_wanted();
-    Some(Desired {
-        deployment: deployment.id,
-        cluster: deployment.placed_on?,
-        generation: deployment.desired,
-        run: wanted.then_some(deployment.spec),
+/// What an agent shall do: all of it, or only what it has not answered.
+pub async fn desired(read: &mut Read, whose: Served, all: bool) -> Result<Vec<Desired>> {
+    let select = Select::new(
+        "SELECT r.deployment_id, r.number, r.cluster_id, r.node, r.desired, r.status, d.spec \
+         FROM replica r JOIN deployment d ON d.id = r.deployment_id \
+         WHERE d.image IS NOT NULL AND r.cluster_id IS NOT NULL",
+    );
+    let select = if all { select } else { select.text(" AND r.answered < r.desired") };
+    let order = " ORDER BY r.deployment_id, r.number";
+    let rows = of_agent(select, "r.cluster_id", &whose).text(order).all(read).await?;
+    let mut desired = rows.into_iter().map(from_row).collect::<Result<Vec<_>>>()?;
+    let select = Select::new(
+        "SELECT deployment_id, number, cluster_id, node, desired FROM leftover WHERE desired > 0",
+    );
+    let rows = of_agent(select, "cluster_id", &whose).all(read).await?;
+    for row in rows {
+        desired.push(leftover(row)?);
+    }
+    Ok(desired)
+}
+
+fn of_agent<'a>(select: Select<'a>, column: &str, whose: &'a Served) -> Select<'a> {
+    match whose {
+        Served::Cluster(id) => select.and(&format!("{column} = ?"), Some(id)),
+        Served::Provider(provider) => {
+            let own = format!("{column} IN (SELECT id FROM cluster WHERE provider = ?)");
+            select.and(&own, Some(provider))
+        }
+    }
+}
+
+fn from_row(mut row: Row) -> Result<Desired> {
+    let mut desired = leftover_of(&mut row)?;
+    let (status, spec): (Status, Json<Spec>) = (row.take()?, row.take()?);
+    desired.run = status.is_wanted().then_some(spec.0);
+    Ok(desired)
+}
+
+fn leftover(mut row: Row) -> Result<Desired> {
+    leftover_of(&mut row)
+}
+
+fn leftover_of(row: &mut Row) -> Result<Desired> {
+    let (deployment, number) = (row.take()?, row.take::<i64>()?);
+    let number = u32::try_from(number).map_err(|_| Error::Broken("a replica's number".into()))?;
+    Ok(Desired {
+        replica: ReplicaId { deployment, number },
+        cluster: row.take()?,
+        node: row.take()?,
+        generation: row.take()?,
+        run: None,
     })
 }
 
 /// Takes in a report. One that answers an older wish, or says nothing new, changes nothing.
+///
+/// The lock of its cluster must be held.
 pub async fn report(tx: &mut Tx, report: &Report) -> Result<()> {
-    let deployment = match super::get(tx, Scope::All, report.deployment).await {
+    clear_leftover(tx, report).await?;
+    let deployment = match take(tx, report.replica.deployment).await {
         Err(Error::NotFound { .. }) => return Ok(()),
         other => other?,
     };
-    if deployment.desired != report.generation {
-        return Ok(());
-    }
-    answer(tx, &deployment).await?;
+    let replicas = replica::of(tx, deployment.id).await?;
+    let is_it = |replica: &&Replica| {
+        replica.id == report.replica
+            && replica.desired == report.generation
+            && replica.place.as_ref().is_some_and(|place| place.cluster == report.cluster)
+    };
+    let Some(found) = replicas.iter().find(is_it) else { return Ok(()) };
+    answer(tx, found).await?;
     match &report.observed {
-        Observed::Gone => gone(tx, &deployment).await,
-        observed if deployment.status.is_wanted() => observe(tx, &deployment, observed).await,
+        Observed::Gone => gone(tx, &deployment, found).await,
+        observed if found.status.is_wanted() => {
+            observe(tx, &deployment, found, &replicas, observed).await
+        }
         _ => Ok(()),
     }
 }
 
-async fn answer(tx: &mut Tx, deployment: &Deployment) -> Result<()> {
+async fn answer(tx: &mut Tx, replica: &Replica) -> Result<()> {
+    let number = i64::from(replica.id.number);
     tx.run(
-        sql!("UPDATE deployment SET answered = $2 WHERE id = $1 AND answered < $2"),
-        params![deployment.id, deployment.desired],
+        sql!("UPDATE replica SET answered = $3 WHERE deployment_id = $1 AND number = $2 AND answered < $3"),
+        params![replica.id.deployment, number, replica.desired],
     )
     .await
     .map(drop)
 }
 
-/// Nothing is left of it: its capacity is free, and if it shall go, it is gone.
-async fn gone(tx: &mut Tx, deployment: &Deployment) -> Result<()> {
-    if deployment.status.is_wanted() || deployment.placed_on.is_none() {
-        return Ok(());
-    }
-    let deployment = unplace(tx, deployment).await?;
-    match deployment.status {
-        Status::Deleting => delete(tx, &deployment).await,
-        _ => Ok(()),
-    }
+/// Nothing is left of a replica that was lost with its cluster once the agent has answered a wish
+/// that came after: its capacity is free.
+async fn clear_leftover(tx: &mut Tx, report: &Report) -> Result<()> {
+    let (id, cluster) = (report.replica, report.cluster);
+    let is_gone = i64::from(report.observed == Observed::Gone);
+    let row = tx
+        .first(
+            sql!(
+                "DELETE FROM leftover WHERE cluster_id = $1 AND deployment_id = $2 AND number = $3 ",
+                "AND (desired < $4 OR (desired = $4 AND CAST($5 AS BIGINT) = 1)) ",
+                "RETURNING node, request"
+            ),
+            params![cluster, id.deployment, i64::from(id.number), report.generation, is_gone],
+        )
+        .await?;
+    let Some(mut row) = row else { return Ok(()) };
+    let (node, request) = (row.take()?, row.take::<Json<_>>()?.0);
+    capacity::release(tx, &Place { cluster, node }, &request).await?;
+    replica::forget(tx, id.deployment, cluster).await?;
+    cluster::freed(tx, cluster).await
 }
 
-async fn observe(tx: &mut Tx, deployment: &Deployment, observed: &Observed) -> Result<()> {
+/// Nothing is left of it: its capacity is free, and if it shall go, it is gone.
+async fn gone(tx: &mut Tx, deployment: &Deployment, found: &Replica) -> Result<()> {
+    if found.status.is_wanted() {
+        return Ok(());
+    }
+    replica::leave(tx, deployment, found).await?;
+    if found.status == Status::Deleting {
+        replica::delete(tx, found.id).await?;
+    }
+    let deployment = replica::settle(tx, deployment, STOPPED).await?;
+    clear_away(tx, &deployment).await
+}
+
+async fn observe(
+    tx: &mut Tx,
+    deployment: &Deployment,
+    found: &Replica,
+    all: &[Replica],
+    observed: &Observed,
+) -> Result<()> {
     let none: &[String] = &[];
     let (status, reason, endpoints) = match observed {
         Observed::Starting => (Status::Starting, "Its agent starts it.", none),
+        Observed::Restarting { reason } => (Status::Starting, reason.as_str(), none),
         Observed::Running { endpoints } => (Status::Running, "It runs.", endpoints.as_slice()),
         Observed::Completed => (Status::Completed, "It ran to its end.", none),
         Observed::Failed { reason } => (Status::Failed, reason.as_str(), none),
         Observed::Gone => return Ok(()),
     };
-    if status == deployment.status && endpoints == deployment.endpoints {
+    let is_known = status == found.status
+        && endpoints == found.endpoints
+        && (reason == found.status_reason || *observed == Observed::Starting);
+    if is_known || (status != found.status && !found.status.may_become(status)) {
         return Ok(());
     }
-    if status != deployment.status && !deployment.status.may_become(status) {
-        return Ok(());
+    move_on(tx, found, status, reason, endpoints).await?;
+    if status == Status::Failed {
+        fail_others(tx, found, all).await?;
     }
-    let now = tx.now();
+    let deployment = replica::settle(tx, deployment, status.as_str()).await?;
+    if status == Status::Running {
+        super::plan_end(tx, &deployment);
+    }
+    Ok(())
+}
+
+async fn move_on(
+    tx: &mut Tx,
+    found: &Replica,
+    status: Status,
+    reason: &str,
+    endpoints: &[String],
+) -> Result<()> {
+    let number = i64::from(found.id.number);
     // What has ended must be cleared away before its capacity is free: a new wish for the agent.
     let ended = i64::from(!status.is_wanted());
-    let running = (status == Status::Running).then_some(now);
-    let moved = tx
-        .run(
-            sql!(
-                "UPDATE deployment SET status = $2, status_reason = $3, endpoints = $4, ",
-                "desired = desired + $5, started_at = COALESCE($6, started_at), updated_at = $7 ",
-                "WHERE id = $1 AND desired = $8 AND status = $9"
-            ),
-            params![
-                deployment.id,
-                status,
-                reason,
-                Json(&endpoints),
-                ended,
-                running,
-                now,
-                deployment.desired,
-                deployment.status
-            ],
-        )
-        .await?;
-    // Whoever changed it meanwhile made this report old.
-    if moved == 1 {
-        note(tx, deployment.id, status.as_str()).await?;
+    let running = (status == Status::Running).then_some(tx.now());
+    tx.run(
+        sql!(
+            "UPDATE replica SET status = $3, status_reason = $4, endpoints = $5, ",
+            "desired = desired + $6, started_at = COALESCE(started_at, $7) ",
+            "WHERE deployment_id = $1 AND number = $2"
+        ),
+        params![found.id.deployment, number, status, reason, Json(&endpoints), ended, running],
+    )
+    .await
+    .map(drop)
+}
+
+/// One that can't run stops the others: a part of what was asked for is not what was asked for.
+async fn fail_others(tx: &mut Tx, failed: &Replica, all: &[Replica]) -> Result<()> {
+    let reason = format!("Stopped, because replica {} failed.", failed.id.number);
+    let others = all.iter().filter(|replica| replica.id != failed.id);
+    for replica in others.filter(|r| r.status.is_wanted() || r.status.is_waiting()) {
+        replica::tell(tx, replica.id, Status::Failed, &reason, true).await?;
     }
     Ok(())
 }

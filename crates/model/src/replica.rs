@@ -1,0 +1,131 @@
+//! Replicas: what of a deployment is placed, started and stopped, one by one.
+
+use crate::agent::ReplicaId;
+use crate::deployment::Status;
+use crate::{ClusterId, Time};
+
+/// A node, by its cluster and its name there.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// Its cluster.
+    pub cluster: ClusterId,
+    /// Its name there.
+    pub node: String,
+}
+
+/// One replica of a deployment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replica {
+    /// Whose and which.
+    pub id: ReplicaId,
+    /// The node whose capacity it holds.
+    pub place: Option<Place>,
+    /// Where it is on its way.
+    pub status: Status,
+    /// Why it is there, as a sentence.
+    pub status_reason: String,
+    /// Where it can be reached.
+    pub endpoints: Vec<String>,
+    /// Counts the changes of what the agent shall do; reports carry it back.
+    pub desired: i64,
+    /// Since when it has its place.
+    pub placed_at: Option<Time>,
+    /// Since when it runs.
+    pub started_at: Option<Time>,
+}
+
+/// What a deployment is, going by its replicas.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// Where it is on its way: as far as the furthest of those that have not ended.
+    pub status: Status,
+    /// Why it is there, as a sentence.
+    pub reason: String,
+    /// Where it is: where the first is that has a place.
+    pub place: Option<Place>,
+    /// Where all of them can be reached.
+    pub endpoints: Vec<String>,
+    /// Since when the first of them runs.
+    pub started_at: Option<Time>,
+}
+
+/// Sums up. There must be at least one replica that is not on its way out.
+pub fn summary(all: &[Replica]) -> Option<Summary> {
+    let kept: Vec<&Replica> = all.iter().filter(|r| r.status != Status::Deleting).collect();
+    let speaker = speaker(&kept)?;
+    Some(Summary {
+        status: speaker.status,
+        reason: reason(&kept, speaker),
+        place: all.iter().find_map(|replica| replica.place.clone()),
+        endpoints: kept.iter().flat_map(|replica| replica.endpoints.iter().cloned()).collect(),
+        started_at: kept.iter().filter_map(|replica| replica.started_at).min(),
+    })
+}
+
+/// Whose status is the deployment's: one failure fails it, and it is completed when all are.
+fn speaker<'a>(kept: &[&'a Replica]) -> Option<&'a Replica> {
+    use Status::{Completed, Failed, Preempted, Queued, Running, Scheduled, Starting};
+    let order = [Failed, Running, Starting, Scheduled, Preempted, Queued, Completed];
+    order.iter().find_map(|status| kept.iter().find(|r| r.status == *status).copied())
+}
+
+fn reason(kept: &[&Replica], speaker: &Replica) -> String {
+    let of = |status: Status| kept.iter().filter(move |replica| replica.status == status).count();
+    let (all, running) = (kept.len(), of(Status::Running));
+    if all == 1 || running == all || speaker.status == Status::Completed {
+        return speaker.status_reason.clone();
+    }
+    if speaker.status == Status::Failed {
+        return format!("Replica {}: {}", speaker.id.number, speaker.status_reason);
+    }
+    let waiting = kept.iter().find(|replica| replica.status.is_waiting());
+    let why = waiting.map(|replica| format!(" {}", replica.status_reason)).unwrap_or_default();
+    match running + of(Status::Completed) {
+        0 if waiting.is_none() => speaker.status_reason.clone(),
+        _ => format!("{running} of {all} replicas run.{why}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DeploymentId, Xid};
+
+    fn replica(number: u32, status: Status) -> Replica {
+        let id = ReplicaId { deployment: DeploymentId(Xid::new(1, [0; 5], 0)), number };
+        let status_reason = format!("It is {status}.");
+        let (place, endpoints) = (None, Vec::new());
+        let (placed_at, started_at) = (None, None);
+        Replica { id, place, status, status_reason, endpoints, desired: 0, placed_at, started_at }
+    }
+
+    fn of(statuses: &[Status]) -> (Status, String) {
+        let all: Vec<Replica> =
+            (0u32..).zip(statuses).map(|(number, status)| replica(number, *status)).collect();
+        let summary = summary(&all).unwrap();
+        (summary.status, summary.reason)
+    }
+
+    #[test]
+    fn a_deployment_is_as_far_as_its_furthest_replica() {
+        use Status::*;
+        assert_eq!(of(&[Running]), (Running, "It is running.".into()));
+        assert_eq!(of(&[Running, Running]).0, Running);
+        let (status, reason) = of(&[Queued, Running, Starting]);
+        assert_eq!((status, &*reason), (Running, "1 of 3 replicas run. It is queued."));
+        assert_eq!(of(&[Queued, Queued]), (Queued, "0 of 2 replicas run. It is queued.".into()));
+        assert_eq!(of(&[Scheduled, Starting]).0, Starting);
+        assert_eq!(of(&[Queued, Preempted]).0, Preempted);
+    }
+
+    #[test]
+    fn one_failure_fails_it_and_it_is_completed_when_all_are() {
+        use Status::*;
+        let (status, reason) = of(&[Running, Failed]);
+        assert_eq!((status, &*reason), (Failed, "Replica 1: It is failed."));
+        assert_eq!(of(&[Completed, Running]).0, Running);
+        assert_eq!(of(&[Completed, Completed]).0, Completed);
+        assert_eq!(of(&[Running, Deleting]), (Running, "It is running.".into()));
+        assert_eq!(summary(&[replica(0, Deleting)]), None);
+    }
+}

@@ -1,0 +1,79 @@
+//! Giving up what was on a cluster that is lost.
+//!
+//! A replica goes back to the queue and may start elsewhere. What its old cluster may still run is
+//! a leftover: it holds the node's capacity, and the agent, should it come back, is told to end it.
+
+use model::deployment::Status;
+use model::{ClusterId, DeploymentId, Resources};
+
+use super::{clear_away, replica, take};
+use crate::db::{Json, params, sql};
+use crate::{Error, Read, Result, Tx, cluster};
+
+/// Who has replicas on a cluster.
+pub async fn on(read: &mut Read, cluster: ClusterId) -> Result<Vec<DeploymentId>> {
+    let sql = sql!("SELECT DISTINCT deployment_id FROM replica WHERE cluster_id = $1 ORDER BY 1");
+    let rows = read.all(sql, params![cluster]).await?;
+    rows.into_iter().map(|mut row| row.take()).collect()
+}
+
+/// Gives up what a deployment has on a cluster, and lets it start elsewhere.
+pub async fn give_up(tx: &mut Tx, id: DeploymentId, on: ClusterId, reason: &str) -> Result<()> {
+    cluster::lock(tx, on).await?;
+    let deployment = match take(tx, id).await {
+        Err(Error::NotFound { .. }) => return Ok(()),
+        other => other?,
+    };
+    let has_image = deployment.spec.image.is_some();
+    let replicas = replica::of(tx, id).await?;
+    let lost = replicas.iter().filter(|r| r.place.as_ref().is_some_and(|p| p.cluster == on));
+    for replica in lost {
+        leave_behind(tx, replica.id.number, id, &deployment.spec.resources).await?;
+        let status = match replica.status {
+            Status::Deleting => {
+                replica::delete(tx, replica.id).await?;
+                continue;
+            }
+            ended if ended.may_become(Status::Queued) => Status::Queued,
+            other => other,
+        };
+        replica::tell(tx, replica.id, status, reason, has_image).await?;
+    }
+    let deployment = replica::settle(tx, &deployment, Status::Queued.as_str()).await?;
+    clear_away(tx, &deployment).await
+}
+
+async fn leave_behind(
+    tx: &mut Tx,
+    number: u32,
+    id: DeploymentId,
+    request: &Resources,
+) -> Result<()> {
+    let number = i64::from(number);
+    tx.run(
+        sql!(
+            "INSERT INTO leftover (cluster_id, deployment_id, number, node, request, desired) ",
+            "SELECT cluster_id, deployment_id, number, node, $3, desired + 1 FROM replica ",
+            "WHERE deployment_id = $1 AND number = $2"
+        ),
+        params![id, number, Json(request)],
+    )
+    .await?;
+    tx.run(
+        sql!(
+            "UPDATE replica SET cluster_id = NULL, node = NULL, endpoints = '[]', placed_at = NULL, ",
+            "started_at = NULL, desired = desired + 1, answered = desired + 1 ",
+            "WHERE deployment_id = $1 AND number = $2"
+        ),
+        params![id, number],
+    )
+    .await
+    .map(drop)
+}
+
+/// What is left on the nodes of a cluster.
+pub async fn leftovers(read: &mut Read, on: ClusterId) -> Result<Vec<(String, Resources)>> {
+    let sql = sql!("SELECT node, request FROM leftover WHERE cluster_id = $1");
+    let rows = read.all(sql, params![on]).await?;
+    rows.into_iter().map(|mut row| Ok((row.take()?, row.take::<Json<_>>()?.0))).collect()
+}

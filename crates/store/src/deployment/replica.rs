@@ -1,0 +1,235 @@
+//! The replicas of deployments, and what they make of their deployment.
+//!
+//! Whoever changes a replica holds its deployment's row ([`super::take`]) from before it looks, so
+//! that what it has seen stays true, and sums up afterwards ([`settle`]).
+
+use model::deployment::{Deployment, Status};
+use model::replica::{Replica, summary};
+use model::{ClusterId, DeploymentId, Place, ReplicaId};
+
+use crate::db::{Json, Row, Select, params, sql};
+use crate::{Error, Read, Result, Tx, capacity, cluster};
+
+macro_rules! columns {
+    () => {
+        "deployment_id, number, cluster_id, node, status, status_reason, endpoints, desired, \
+         placed_at, started_at"
+    };
+}
+
+/// How many subjects one statement asks for; what is asked for is filled up to one of these, so
+/// that there are few different statements.
+const BATCHES: [usize; 3] = [1, 32, 512];
+
+/// The replicas of a deployment, by number.
+pub async fn of(read: &mut Read, deployment: DeploymentId) -> Result<Vec<Replica>> {
+    let sql =
+        sql!("SELECT ", columns!(), " FROM replica WHERE deployment_id = $1 ORDER BY number");
+    read.all(sql, params![deployment]).await?.into_iter().map(from_row).collect()
+}
+
+/// The replicas of several deployments, by deployment and number.
+pub async fn of_all(read: &mut Read, deployments: &[DeploymentId]) -> Result<Vec<Replica>> {
+    let mut found = Vec::new();
+    for ids in batches(deployments) {
+        let select = Select::new(concat!("SELECT ", columns!(), " FROM replica WHERE "));
+        let rows = select.is_one_of("deployment_id", &ids).text(" ORDER BY deployment_id, number");
+        found.extend(rows.all(read).await?);
+    }
+    found.into_iter().map(from_row).collect()
+}
+
+/// The ids in parts, each of one of few sizes; the last is repeated to fill a part.
+pub(super) fn batches(ids: &[DeploymentId]) -> Vec<Vec<DeploymentId>> {
+    let largest = BATCHES[BATCHES.len() - 1];
+    let parts = ids.chunks(largest).map(|part| {
+        let size = BATCHES.into_iter().find(|size| *size >= part.len()).unwrap_or(largest);
+        let mut part = part.to_vec();
+        let last = part[part.len() - 1];
+        part.resize(size, last);
+        part
+    });
+    parts.collect()
+}
+
+/// Makes replicas that wait, with the numbers from `first` to before `end`.
+pub(super) async fn create(
+    tx: &mut Tx,
+    deployment: DeploymentId,
+    first: u32,
+    end: u32,
+) -> Result<()> {
+    let (first, end) = (i64::from(first), i64::from(end));
+    tx.run(
+        sql!(
+            "WITH RECURSIVE n (i) AS (SELECT CAST($2 AS BIGINT) UNION ALL SELECT i + 1 FROM n ",
+            "WHERE i + 1 < $3) INSERT INTO replica (deployment_id, number, status, status_reason, ",
+            "endpoints) SELECT $1, i, 'queued', $4, '[]' FROM n"
+        ),
+        params![deployment, first, end, super::WAITS],
+    )
+    .await
+    .map(drop)
+}
+
+/// Gives a replica another status, and whoever runs it another wish.
+pub(super) async fn tell(
+    tx: &mut Tx,
+    id: ReplicaId,
+    status: Status,
+    reason: &str,
+    has_image: bool,
+) -> Result<()> {
+    let (number, nobody_answers) = (i64::from(id.number), i64::from(!has_image));
+    tx.run(
+        sql!(
+            "UPDATE replica SET status = $3, status_reason = $4, desired = desired + 1, answered = ",
+            "CASE WHEN cluster_id IS NULL OR CAST($5 AS BIGINT) = 1 THEN desired + 1 ELSE answered END ",
+            "WHERE deployment_id = $1 AND number = $2"
+        ),
+        params![id.deployment, number, status, reason, nobody_answers],
+    )
+    .await
+    .map(drop)
+}
+
+/// Removes a replica that holds nothing.
+pub(super) async fn delete(tx: &mut Tx, id: ReplicaId) -> Result<()> {
+    let number = i64::from(id.number);
+    let sql = sql!(
+        "DELETE FROM replica WHERE deployment_id = $1 AND number = $2 AND cluster_id IS NULL"
+    );
+    if tx.run(sql, params![id.deployment, number]).await? == 0 {
+        return Err(Error::Broken(format!("{id} still holds capacity")));
+    }
+    Ok(())
+}
+
+/// Gives a replica a node's capacity. It must be free of any.
+pub(super) async fn arrive(
+    tx: &mut Tx,
+    deployment: &Deployment,
+    id: ReplicaId,
+    place: &Place,
+    reason: &str,
+) -> Result<()> {
+    if deployment.pinned_to.is_none() && count_on(tx, deployment.id, place.cluster).await? == 0 {
+        cluster::welcome_deployment(tx, place.cluster).await?;
+    }
+    let (number, now) = (i64::from(id.number), tx.now());
+    let nobody_answers = i64::from(deployment.spec.image.is_none());
+    let placed = tx
+        .run(
+            sql!(
+                "UPDATE replica SET cluster_id = $3, node = $4, status = 'scheduled', ",
+                "status_reason = $5, placed_at = $6, desired = desired + 1, answered = ",
+                "CASE WHEN CAST($7 AS BIGINT) = 1 THEN desired + 1 ELSE answered END ",
+                "WHERE deployment_id = $1 AND number = $2 AND cluster_id IS NULL ",
+                "AND status IN ('queued', 'preempted')"
+            ),
+            params![id.deployment, number, place.cluster, place.node, reason, now, nobody_answers],
+        )
+        .await?;
+    if placed == 0 {
+        tx.poison();
+        return Err(Error::Conflict(format!("{id} does not wait any more")));
+    }
+    capacity::reserve(tx, place, &deployment.spec.resources).await
+}
+
+/// Takes a node's capacity back: nothing of the replica is left there.
+pub(super) async fn leave(tx: &mut Tx, deployment: &Deployment, replica: &Replica) -> Result<()> {
+    let Some(place) = &replica.place else { return Ok(()) };
+    let number = i64::from(replica.id.number);
+    let freed = tx
+        .run(
+            sql!(
+                "UPDATE replica SET cluster_id = NULL, node = NULL, endpoints = '[]', ",
+                "placed_at = NULL, started_at = NULL ",
+                "WHERE deployment_id = $1 AND number = $2 AND cluster_id = $3"
+            ),
+            params![replica.id.deployment, number, place.cluster],
+        )
+        .await?;
+    if freed == 0 {
+        tx.poison();
+        return Err(Error::Conflict(format!("{} was freed already", replica.id)));
+    }
+    forget(tx, deployment.id, place.cluster).await?;
+    capacity::release(tx, place, &deployment.spec.resources).await
+}
+
+/// Counts a deployment that found room by itself no more, if this was the last of it there.
+pub(super) async fn forget(tx: &mut Tx, id: DeploymentId, on: ClusterId) -> Result<()> {
+    let sql = sql!("SELECT COUNT(*) FROM deployment WHERE id = $1 AND pinned_to IS NULL");
+    if tx.number(sql, params![id]).await? == 1 && count_on(tx, id, on).await? == 0 {
+        cluster::remove_deployment(tx, on).await?;
+    }
+    Ok(())
+}
+
+async fn count_on(read: &mut Read, deployment: DeploymentId, cluster: ClusterId) -> Result<i64> {
+    let sql = sql!(
+        "SELECT (SELECT COUNT(*) FROM replica WHERE deployment_id = $1 AND cluster_id = $2) + ",
+        "(SELECT COUNT(*) FROM leftover WHERE deployment_id = $1 AND cluster_id = $2)"
+    );
+    read.number(sql, params![deployment, cluster]).await
+}
+
+/// Writes what the replicas make of their deployment, and what changed into the log.
+///
+/// One that is on its way out stays that, and is gone with the last of them.
+pub(super) async fn settle(tx: &mut Tx, seen: &Deployment, change: &str) -> Result<Deployment> {
+    let replicas = of(tx, seen.id).await?;
+    let mut now = seen.clone();
+    now.updated_at = tx.now();
+    let first = replicas.iter().find_map(|replica| replica.place.clone());
+    (now.placed_on, now.node) = first.map(|place| (place.cluster, place.node)).unzip();
+    now.endpoints = Vec::new();
+    if now.status != Status::Deleting
+        && let Some(summary) = summary(&replicas)
+    {
+        (now.status, now.status_reason) = (summary.status, summary.reason);
+        (now.endpoints, now.started_at) = (summary.endpoints, summary.started_at);
+    }
+    write(tx, &now).await?;
+    super::append(tx, &now, change).await?;
+    Ok(now)
+}
+
+async fn write(tx: &mut Tx, now: &Deployment) -> Result<()> {
+    tx.run(
+        sql!(
+            "UPDATE deployment SET status = $2, status_reason = $3, placed_on = $4, node = $5, ",
+            "endpoints = $6, started_at = $7, updated_at = $8 WHERE id = $1"
+        ),
+        params![
+            now.id,
+            now.status,
+            now.status_reason,
+            now.placed_on,
+            now.node,
+            Json(&now.endpoints),
+            now.started_at,
+            now.updated_at
+        ],
+    )
+    .await
+    .map(drop)
+}
+
+pub(super) fn from_row(mut row: Row) -> Result<Replica> {
+    let (deployment, number) = (row.take()?, row.take::<i64>()?);
+    let (cluster, node) = (row.take::<Option<_>>()?, row.take::<Option<_>>()?);
+    let number = u32::try_from(number).map_err(|_| Error::Broken("a replica's number".into()))?;
+    Ok(Replica {
+        id: ReplicaId { deployment, number },
+        place: cluster.zip(node).map(|(cluster, node)| Place { cluster, node }),
+        status: row.take()?,
+        status_reason: row.take()?,
+        endpoints: row.take::<Json<_>>()?.0,
+        desired: row.take()?,
+        placed_at: row.take()?,
+        started_at: row.take()?,
+    })
+}
