@@ -1,7 +1,7 @@
 //! The HTTP APIs: what comes in is checked, authorised and written down as intent; workers do the
 //! rest.
 //!
-//! One module per family: [`kargo`] (unversioned), [`platform`] (`/api/v1`). No SQL is known here.
+//! One module per family: `kargo` (unversioned), `platform` (`/api/v1`). No SQL is known here.
 
 mod account;
 mod admin;

@@ -30,7 +30,7 @@ pub fn file(path: &str) -> Option<File> {
     FILES.iter().find(|(at, _)| *at == path).map(|(_, file)| *file)
 }
 
-/// All paths that [`file`] knows.
+/// All paths that [`file()`] knows.
 pub fn paths() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(path, _)| *path)
 }

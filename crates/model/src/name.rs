@@ -19,7 +19,7 @@ pub fn line(field: &str, text: &str, max: usize) -> Result<String, Invalid> {
     line_or_empty(field, text, max)
 }
 
-/// As [`line`], but it may be empty.
+/// As [`line()`], but it may be empty.
 pub fn line_or_empty(field: &str, text: &str, max: usize) -> Result<String, Invalid> {
     let text = text.trim();
     let length = text.chars().count();
