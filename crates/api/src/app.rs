@@ -4,6 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::placement::Outlook;
 use model::Time;
 use store::deployment::Limits;
 use store::{Db, Stop, task};
@@ -52,6 +53,8 @@ pub struct Inner {
     pub(crate) throttle: Throttle,
     pub(crate) cache: Cache,
     pub(crate) metrics: Metrics,
+    /// What placement can be asked.
+    pub(crate) outlook: Outlook,
     pub(crate) started_at: Time,
     /// Becomes true when the server stops: streams end then.
     pub(crate) stop: Stop,
@@ -66,12 +69,19 @@ impl Deref for App {
 
 impl App {
     /// The application on a database. `engine` are the workers' series, shown at `/metrics` too.
-    pub fn new(db: Db, settings: Settings, engine: &engine::Metrics, stop: Stop) -> Self {
+    pub fn new(
+        db: Db,
+        settings: Settings,
+        engine: &engine::Metrics,
+        outlook: Outlook,
+        stop: Stop,
+    ) -> Self {
         let app = Self(Arc::new(Inner {
             passwords: Passwords::new(db.entropy()),
             throttle: Throttle::default(),
             cache: Cache::default(),
             metrics: Metrics::new(engine),
+            outlook,
             started_at: db.now(),
             db: db.clone(),
             settings,

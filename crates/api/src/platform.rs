@@ -3,10 +3,12 @@
 pub(crate) mod cluster;
 pub(crate) mod deployment;
 pub(crate) mod event;
+pub(crate) mod explain;
 pub(crate) mod health;
 pub(crate) mod invite;
 pub(crate) mod login;
 pub(crate) mod organization;
+pub(crate) mod queue;
 pub(crate) mod user;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -39,6 +41,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
             deployment::deployment_delete
         ))
         .routes(routes!(deployment::deployment_history))
+        .routes(routes!(explain::deployment_explain))
+        .routes(routes!(queue::queue_list))
         .routes(routes!(event::event_list))
         .routes(routes!(health::self_info))
         .routes(routes!(health::self_liveliness))

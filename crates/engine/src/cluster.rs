@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::ClusterId;
-use model::cluster::{Status, Step, next_step};
+use model::cluster::{Step, next_step};
 use model::event::Actor;
 use model::work::Next;
 use store::{Db, Scope, lease};
@@ -35,9 +35,6 @@ impl Reconcile for Terraform {
             match next_step(cluster.status, agent_speaks) {
                 Step::Move(to, reason) => {
                     cluster = store::cluster::set_status(&mut tx, &cluster, to, reason).await?;
-                    if to == Status::Ready {
-                        store::cluster::wake_placement(&mut tx, id);
-                    }
                 }
                 Step::Delete => {
                     store::cluster::delete(&mut tx, &cluster).await?;

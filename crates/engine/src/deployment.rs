@@ -1,5 +1,5 @@
-//! The workers of deployments.
+//! The workers of deployments. What runs where is decided by [`crate::placement`].
 
-mod placement;
+mod ending;
 
-pub use placement::Placement;
+pub use ending::Ending;

@@ -11,6 +11,7 @@ pub mod housekeeping;
 pub mod local_agent;
 pub mod local_cluster;
 mod metrics;
+pub mod placement;
 mod reconcile;
 
 pub use driver::{Driver, Options};

@@ -7,7 +7,7 @@ use model::ClusterId;
 use model::agent::{Desired, Report};
 use model::cluster::Provider;
 use model::event::Actor;
-use store::deployment::reporting;
+use store::deployment::reporting::{self, Served};
 use store::{Db, Stop, lease};
 use tokio::sync::watch;
 
@@ -18,7 +18,7 @@ const RENEW: Duration = Duration::from_secs(3);
 
 /// What the agent shall do: all of it, or only what it has not answered yet.
 pub async fn desired(db: &Db, provider: Provider, all: bool) -> store::Result<Vec<Desired>> {
-    reporting::desired(&mut db.read().await?, provider, all).await
+    reporting::desired(&mut db.read().await?, Served::Provider(provider), all).await
 }
 
 /// Takes in what the agent says, cluster by cluster. An error means that it shall try again.
@@ -55,6 +55,9 @@ async fn report_of(db: &Db, cluster: ClusterId, reports: &[&Report]) -> store::R
 async fn report_together(db: &Db, cluster: ClusterId, reports: &[&Report]) -> store::Result<()> {
     let mut tx = db.begin(Actor::Agent).await?;
     store::cluster::lock(&mut tx, cluster).await?;
+    // In the order in which rows are locked everywhere; what is said of one replica stays in order.
+    let mut reports = reports.to_vec();
+    reports.sort_by_key(|report| report.replica);
     for report in reports {
         reporting::report(&mut tx, report).await?;
     }

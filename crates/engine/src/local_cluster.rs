@@ -35,5 +35,6 @@ fn new(machine: &Resources) -> NewCluster {
         region: "local".into(),
         labels: BTreeMap::new(),
         capacity: machine.clone(),
+        nodes: Vec::new(),
     }
 }

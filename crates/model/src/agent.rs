@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::deployment::Spec;
+use crate::world::UnitId;
 use crate::{ClusterId, DeploymentId};
 
 /// One replica of a deployment.
@@ -19,6 +20,18 @@ pub struct ReplicaId {
 impl fmt::Display for ReplicaId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.deployment, self.number)
+    }
+}
+
+impl From<ReplicaId> for UnitId {
+    fn from(id: ReplicaId) -> Self {
+        UnitId { owner: id.deployment.0, replica: id.number }
+    }
+}
+
+impl From<UnitId> for ReplicaId {
+    fn from(id: UnitId) -> Self {
+        ReplicaId { deployment: DeploymentId(id.owner), number: id.replica }
     }
 }
 

@@ -165,7 +165,8 @@ fn image(text: &str) -> Result<(), Invalid> {
     Ok(())
 }
 
-fn replicas(n: u32) -> Result<(), Invalid> {
+/// Checks a number of replicas.
+pub fn replicas(n: u32) -> Result<(), Invalid> {
     if (1..=MAX_REPLICAS).contains(&n) {
         return Ok(());
     }

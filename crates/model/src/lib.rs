@@ -13,7 +13,6 @@ pub mod invalid;
 pub mod invite;
 pub mod name;
 pub mod organization;
-pub mod placement;
 pub mod quantity;
 pub mod replica;
 pub mod resources;

@@ -134,6 +134,7 @@ CREATE TABLE replica (
     PRIMARY KEY (deployment_id, number)
 );
 CREATE INDEX replica_placed ON replica (cluster_id, deployment_id) WHERE cluster_id IS NOT NULL;
+CREATE INDEX replica_waiting ON replica (deployment_id) WHERE status IN ('queued', 'preempted');
 CREATE INDEX replica_unanswered ON replica (cluster_id, deployment_id)
     WHERE cluster_id IS NOT NULL AND answered < desired;
 

@@ -123,6 +123,29 @@ pub async fn list(
     rows.into_iter().map(from_row).collect()
 }
 
+/// The deployments in scope of which something waits, first in line first.
+pub async fn queue(
+    read: &mut Read,
+    scope: Scope,
+    pinned_to: Option<ClusterId>,
+    limit: i64,
+) -> Result<Vec<Deployment>> {
+    let own = scope.organization();
+    let waiting = concat!(
+        "SELECT ",
+        columns!(),
+        " FROM deployment WHERE deleted_at IS NULL AND id IN ",
+        "(SELECT deployment_id FROM replica WHERE status IN ('queued', 'preempted'))"
+    );
+    let rows = Select::new(waiting)
+        .and("organization_id = ?", own.as_ref())
+        .and("pinned_to = ?", pinned_to.as_ref())
+        .then("ORDER BY priority DESC, created_at, id LIMIT ?", &limit)
+        .all(read)
+        .await?;
+    rows.into_iter().map(from_row).collect()
+}
+
 /// How many deployments in scope there are.
 pub async fn count(read: &mut Read, scope: Scope, filter: &Filter) -> Result<i64> {
     let own = scope.organization();

@@ -72,6 +72,17 @@ pub async fn list(
     rows.into_iter().map(from_row).collect()
 }
 
+/// What changed after `after`: its place in the log, its kind, its id; oldest first.
+pub async fn changes(
+    read: &mut Read,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<(i64, String, String)>> {
+    let sql = sql!("SELECT seq, kind, subject FROM event WHERE seq > $1 ORDER BY seq LIMIT $2");
+    let rows = read.all(sql, params![after, limit]).await?;
+    rows.into_iter().map(|mut row| Ok((row.take()?, row.take()?, row.take()?))).collect()
+}
+
 /// The place of the newest event; 0 when there is none.
 pub async fn last(read: &mut Read) -> Result<i64> {
     read.number(sql!("SELECT COALESCE(MAX(seq), 0) FROM event"), params![]).await

@@ -49,6 +49,8 @@ pub(crate) struct Cluster {
     labels: BTreeMap<String, String>,
     /// How much it has of each resource type.
     capacity: BTreeMap<String, Capacity>,
+    /// What it is made of. What runs, runs on one of them.
+    nodes: Vec<Node>,
     /// How many deployments are on it or pinned to it.
     deployments: i64,
     /// Counts the changes of what users set; also its ETag.
@@ -77,12 +79,51 @@ impl From<cluster::Cluster> for Cluster {
             region: c.region,
             labels: c.labels,
             capacity: amount::capacities(c.capacity),
+            nodes: c.nodes.into_iter().map(Node::from).collect(),
             deployments: c.deployments,
             generation: c.generation,
             created_by: c.created_by,
             created_at: c.created_at,
             updated_at: c.updated_at,
         }
+    }
+}
+
+/// A part of a cluster.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Node {
+    /// Its name.
+    name: String,
+    /// What is written on it, beside its cluster's labels.
+    labels: BTreeMap<String, String>,
+    /// How much it has of each resource type.
+    capacity: BTreeMap<String, Capacity>,
+}
+
+impl From<cluster::Node> for Node {
+    fn from(node: cluster::Node) -> Self {
+        let capacity = amount::capacities(node.capacity);
+        Self { name: node.name, labels: node.labels, capacity }
+    }
+}
+
+/// A part of a cluster to make.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewNode {
+    /// Its name, unique in its cluster.
+    name: String,
+    /// How much it has of each resource type.
+    #[schema(value_type = BTreeMap<String, Amount>)]
+    capacity: Resources,
+    /// What is written on it, beside its cluster's labels.
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+}
+
+impl From<NewNode> for cluster::NewNode {
+    fn from(node: NewNode) -> Self {
+        Self { name: node.name, capacity: node.capacity, labels: node.labels }
     }
 }
 
@@ -95,9 +136,13 @@ pub(crate) struct Wanted {
     name: String,
     /// `local`: this machine serves it, with the capacity that is declared here.
     provider: Option<String>,
-    /// How much it has of each resource type.
+    /// How much it has of each resource type; the sum of its nodes, if it has any.
+    #[serde(default)]
     #[schema(value_type = BTreeMap<String, Amount>)]
     capacity: Resources,
+    /// What it is made of; one node that has all the capacity when it is left out.
+    #[serde(default)]
+    nodes: Vec<NewNode>,
     /// What users wrote on it.
     #[serde(default)]
     labels: BTreeMap<String, String>,
@@ -118,6 +163,8 @@ pub(crate) struct ClusterChange {
     /// New totals, never below what is used; by the platform administrator only.
     #[schema(value_type = Option<BTreeMap<String, Amount>>)]
     capacity: Option<Resources>,
+    /// All its nodes from now on; by the platform administrator only. What is in use stays.
+    nodes: Option<Vec<NewNode>>,
 }
 
 /// An amount of each resource type.
@@ -178,6 +225,7 @@ impl Wanted {
             region: self.region.unwrap_or_else(|| "local".into()),
             labels: self.labels,
             capacity: self.capacity,
+            nodes: self.nodes.into_iter().map(cluster::NewNode::from).collect(),
         };
         Ok(new.check(["name", "capacity"])?)
     }
@@ -231,10 +279,11 @@ pub(crate) async fn cluster_update(
     let new_name = change.name.as_deref().map(|text| name::line("name", text, 100)).transpose()?;
     change.labels.as_ref().map(|labels| name::labels("labels", labels)).transpose()?;
     change.capacity.as_ref().map(|total| cluster::total("capacity", total)).transpose()?;
+    let nodes = change.nodes.map(new_nodes).transpose()?;
     let mut tx = app.db.begin(caller.actor()).await?;
     let mut found = store::cluster::get(&mut tx, caller.scope(), id).await?;
     caller.may_change(&found)?;
-    if change.capacity.is_some() {
+    if change.capacity.is_some() || nodes.is_some() {
         caller.must_be_admin("change a cluster's capacity")?;
     }
     seen.check(found.generation)?;
@@ -245,8 +294,20 @@ pub(crate) async fn cluster_update(
     if let Some(total) = &change.capacity {
         found = store::cluster::set_total(&mut tx, id, total).await?;
     }
+    if let Some(nodes) = &nodes {
+        found = store::cluster::set_nodes(&mut tx, id, nodes).await?;
+    }
     tx.commit().await?;
     Ok((etag(found.generation), Answer(Cluster::from(found))))
+}
+
+fn new_nodes(nodes: Vec<NewNode>) -> Result<Vec<cluster::NewNode>, Problem> {
+    let nodes: Vec<_> = nodes.into_iter().map(cluster::NewNode::from).collect();
+    if nodes.is_empty() {
+        return Err(Problem::field("nodes", "a cluster has at least one node"));
+    }
+    cluster::nodes(&nodes)?;
+    Ok(nodes)
 }
 
 /// Deletes a cluster; not while deployments exist.

@@ -6,13 +6,15 @@ use axum::Json as Answer;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use model::deployment::{NewDeployment, Spec, Status};
+use model::deployment::{NewDeployment, Restart, Spec, Status};
+use model::replica::Replica;
 use model::{ClusterId, DeploymentId, OrganizationId, Resources, Time, deployment, name};
 use serde::{Deserialize, Serialize};
 use store::deployment::{Change, Filter};
 use utoipa::{IntoParams, ToSchema};
 
 use super::event::EventList;
+use super::explain::Forecast;
 use crate::amount::Amount;
 use crate::body::Json;
 use crate::caller::Caller;
@@ -52,6 +54,15 @@ pub(crate) struct Deployment {
     ports: Vec<u16>,
     /// What users wrote on it.
     labels: BTreeMap<String, String>,
+    /// What happens when its program ends by itself: `never`, `on_failure`, `always`.
+    #[schema(value_type = String)]
+    restart: Restart,
+    /// How many seconds each replica runs; without limit when there is none.
+    run_for: Option<u32>,
+    /// Labels that the node of each replica (or its cluster) must have.
+    node_selector: BTreeMap<String, String>,
+    /// Must each replica be on another node?
+    anti_affinity: bool,
     /// Where it is on its way: `queued`, `scheduled`, `starting`, `running`, `preempted`, `failed`,
     /// `completed`, `deleting`.
     #[schema(value_type = String)]
@@ -92,6 +103,10 @@ impl From<deployment::Deployment> for Deployment {
             command: d.spec.command,
             ports: d.spec.ports,
             labels: d.labels,
+            restart: d.spec.restart,
+            run_for: d.spec.run_for,
+            node_selector: d.spec.node_selector,
+            anti_affinity: d.spec.anti_affinity,
             status: d.status,
             status_reason: d.status_reason,
             node: d.node,
@@ -138,6 +153,18 @@ pub(crate) struct Wanted {
     /// What users wrote on it.
     #[serde(default)]
     labels: BTreeMap<String, String>,
+    /// What happens when its program ends by itself: `never`, `on_failure` (when it is left out),
+    /// `always`.
+    restart: Option<String>,
+    /// How many seconds each replica runs; then it is completed.
+    #[schema(minimum = 1)]
+    run_for: Option<u32>,
+    /// Labels that the node of each replica (or its cluster) must have.
+    #[serde(default)]
+    node_selector: BTreeMap<String, String>,
+    /// Must each replica be on another node?
+    #[serde(default)]
+    anti_affinity: bool,
 }
 
 impl Wanted {
@@ -150,13 +177,17 @@ impl Wanted {
             env: self.env,
             command: self.command,
             ports: self.ports,
+            restart: self.restart.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
+            run_for: self.run_for,
+            node_selector: self.node_selector,
+            anti_affinity: self.anti_affinity,
         };
         let (name, priority, labels) = (self.name, self.priority, self.labels);
         Ok(NewDeployment { name, pinned_to, spec, priority, labels }.check("resources")?)
     }
 }
 
-/// What of a deployment shall change. What runs is not touched.
+/// What of a deployment shall change.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DeploymentChange {
@@ -166,6 +197,9 @@ pub(crate) struct DeploymentChange {
     priority: Option<i64>,
     /// All its labels from now on.
     labels: Option<BTreeMap<String, String>>,
+    /// How many run. Those that are too many are stopped, those that are missing are placed.
+    #[schema(minimum = 1, maximum = 1000)]
+    replicas: Option<u32>,
 }
 
 /// Which deployments are wanted.
@@ -182,15 +216,20 @@ pub(crate) struct DeploymentFilter {
 
 /// Makes a deployment. It runs as soon as there is room: follow its status.
 #[utoipa::path(post, path = "/api/v1/deployments", tag = "deployments", request_body = Wanted,
-    params(("Idempotency-Key" = Option<String>, Header, description = "Acts once, however often it is sent")),
-    responses((status = 201, body = Deployment, description = "Asked for"), Problem))]
+    params(("Idempotency-Key" = Option<String>, Header, description = "Acts once, however often it is sent"), Trial),
+    responses((status = 201, body = Deployment, description = "Asked for"),
+        (status = 200, body = Forecast, description = "What would happen (`dry_run=true`)"), Problem))]
 pub(crate) async fn deployment_create(
     State(app): State<App>,
     caller: Caller,
     once: Once,
+    Query(trial): Query<Trial>,
     Json(wanted): Json<Wanted>,
 ) -> Result<Response, Problem> {
     let new = wanted.checked()?;
+    if trial.dry_run {
+        return Ok(Answer(Forecast::of(&app, &caller, &new).await?).into_response());
+    }
     let mut tx = app.db.begin(caller.actor()).await?;
     if let Some(answer) = once.replay(&mut tx, &caller).await? {
         return Ok(answer);
@@ -199,6 +238,15 @@ pub(crate) async fn deployment_create(
     let made = store::deployment::create(&mut tx, owner, &new, limits).await?;
     let generation = made.generation;
     once.finish(&app, tx, &caller, &Deployment::from(made), etag(generation)).await
+}
+
+/// Whether to do it.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Trial {
+    /// Only tells what would happen.
+    #[serde(default)]
+    dry_run: bool,
 }
 
 /// Lists the organization's deployments.
@@ -220,21 +268,72 @@ pub(crate) async fn deployment_list(
     Ok(Answer(List::new(items, &page, |d| d.id.to_string())))
 }
 
+/// One replica of a deployment.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ReplicaStatus {
+    /// Which; numbers are not used again.
+    number: u32,
+    /// As a deployment's.
+    #[schema(value_type = String)]
+    status: Status,
+    /// Why it is there.
+    status_reason: String,
+    /// The cluster whose capacity it holds.
+    #[schema(value_type = Option<String>)]
+    cluster_id: Option<ClusterId>,
+    /// The node whose capacity it holds.
+    node: Option<String>,
+    /// Where it can be reached.
+    endpoints: Vec<String>,
+    /// Since when it runs.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    started_at: Option<Time>,
+}
+
+impl From<Replica> for ReplicaStatus {
+    fn from(replica: Replica) -> Self {
+        let (cluster_id, node) = replica.place.map(|place| (place.cluster, place.node)).unzip();
+        Self {
+            number: replica.id.number,
+            status: replica.status,
+            status_reason: replica.status_reason,
+            cluster_id,
+            node,
+            endpoints: replica.endpoints,
+            started_at: replica.started_at,
+        }
+    }
+}
+
+/// A deployment with its replicas.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct WholeDeployment {
+    /// The deployment.
+    #[serde(flatten)]
+    deployment: Deployment,
+    /// Its replicas, by number.
+    replica_statuses: Vec<ReplicaStatus>,
+}
+
 /// One deployment.
 #[utoipa::path(get, path = "/api/v1/deployments/{id}", tag = "deployments",
     params(("id" = String, Path, description = "Its id")),
-    responses((status = 200, body = Deployment, description = "The deployment"), Problem))]
+    responses((status = 200, body = WholeDeployment, description = "The deployment"), Problem))]
 pub(crate) async fn deployment_get(
     State(app): State<App>,
     caller: Caller,
     Path(text): Path<String>,
 ) -> Result<impl IntoResponse + use<>, Problem> {
     let id = id("deployment", &text)?;
-    let found = store::deployment::get(&mut app.db.read().await?, caller.scope(), id).await?;
-    Ok((etag(found.generation), Answer(Deployment::from(found))))
+    let mut read = app.db.read().await?;
+    let found = store::deployment::get(&mut read, caller.scope(), id).await?;
+    let replicas = store::deployment::replica::of(&mut read, id).await?;
+    let (tag, deployment) = (etag(found.generation), Deployment::from(found));
+    let replica_statuses = replicas.into_iter().map(ReplicaStatus::from).collect();
+    Ok((tag, Answer(WholeDeployment { deployment, replica_statuses })))
 }
 
-/// Changes a deployment's name, priority or labels.
+/// Changes a deployment's name, priority, labels or number of replicas.
 #[utoipa::path(patch, path = "/api/v1/deployments/{id}", tag = "deployments",
     params(("id" = String, Path, description = "Its id"),
         ("If-Match" = Option<String>, Header, description = "Change only this version")),
@@ -250,12 +349,14 @@ pub(crate) async fn deployment_update(
     let id = id("deployment", &text)?;
     let name = change.name.as_deref().map(|text| name::line("name", text, 100)).transpose()?;
     change.priority.map(deployment::priority).transpose()?;
+    change.replicas.map(deployment::replicas).transpose()?;
     change.labels.as_ref().map(|labels| name::labels("labels", labels)).transpose()?;
     let mut tx = app.db.begin(caller.actor()).await?;
     let found = store::deployment::get(&mut tx, caller.scope(), id).await?;
     seen.check(found.generation)?;
-    let change = Change { name, priority: change.priority, labels: change.labels };
-    let changed = store::deployment::set(&mut tx, &found, &change).await?;
+    let (priority, replicas) = (change.priority, change.replicas);
+    let change = Change { name, priority, labels: change.labels, replicas };
+    let changed = store::deployment::set(&mut tx, id, &change).await?;
     tx.commit().await?;
     Ok((etag(changed.generation), Answer(Deployment::from(changed))))
 }

@@ -1,0 +1,158 @@
+//! Placement: follows the log of events, decides, and makes durable what was decided.
+//!
+//! Every server keeps the [`World`] that way, to answer questions; the one that holds the lease acts
+//! on it. That is for economy: what keeps capacity from being given out twice is the condition in
+//! the store's statements. A decision that the store refuses was made from something that has
+//! changed meanwhile, so it is forgotten and what it was about is looked at again.
+
+mod act;
+mod known;
+mod outlook;
+mod words;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::Time;
+use model::event::Actor;
+use model::world::World;
+use store::{Db, Stop, lease};
+use tokio::sync::Mutex;
+
+use known::Known;
+pub use outlook::{Explained, Foreseen, Outlook, Owners};
+
+use crate::Error;
+
+const NAME: &str = "placement";
+const LEASE_LIFE: Duration = Duration::from_secs(10);
+const RENEW: Duration = Duration::from_secs(3);
+/// How long one round of deciding may take, in steps.
+const STEPS: usize = 500;
+/// How long to wait after an error.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// What can be set.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// How the world decides.
+    pub world: model::world::Settings,
+    /// How many replicas an organization may have yield in an hour; no limit when there is none.
+    pub preemptions_per_hour: Option<u32>,
+    /// How often everything is read anew, should something have been missed.
+    pub resync: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            world: model::world::Settings::default(),
+            preemptions_per_hour: Some(1000),
+            resync: Duration::from_mins(10),
+        }
+    }
+}
+
+/// Decides what runs where.
+pub struct Placement {
+    db: Db,
+    known: Arc<Mutex<Known>>,
+    /// Who we are among those who could do it.
+    holder: String,
+    held_until: Option<Time>,
+    renewed: Option<Time>,
+    resync: Duration,
+    read_at: Time,
+}
+
+impl Placement {
+    /// `holder` names this server among those that share the database.
+    pub fn new(db: Db, settings: Settings, holder: String) -> Self {
+        let (resync, read_at) = (settings.resync, db.now());
+        let known = Arc::new(Mutex::new(Known::new(db.clone(), settings)));
+        Self { db, known, holder, held_until: None, renewed: None, resync, read_at }
+    }
+
+    /// What the API asks.
+    pub fn outlook(&self) -> Outlook {
+        Outlook::new(self.known.clone())
+    }
+
+    /// Decides whenever something has changed, until told to stop.
+    pub async fn run(mut self, mut stop: Stop) {
+        let mut signal = self.db.event_signal();
+        while !stop.is_set() {
+            signal.mark_unchanged();
+            let sleep = self.turn().await.unwrap_or_else(|error| {
+                tracing::warn!(%error, "placement could not go on, trying again");
+                RETRY
+            });
+            tokio::select! {
+                () = stop.told() => {}
+                changed = signal.changed() => if changed.is_err() { break },
+                () = tokio::time::sleep(sleep) => {}
+            }
+        }
+        if let Err(error) = self.give_back().await {
+            tracing::debug!(%error, "the lease of placement runs out by itself");
+        }
+    }
+
+    /// Learns what is new and decides until there is nothing left to decide; how long to sleep if
+    /// nothing happens.
+    async fn turn(&mut self) -> Result<Duration, Error> {
+        let (led, leads) = (self.held_until.is_some(), self.lead().await?);
+        let known = self.known.clone();
+        let mut known = known.lock().await;
+        // Another one may have decided until now, and counted who yielded to whom.
+        known.is_stale |= leads && !led;
+        if self.db.now().since(self.read_at) >= self.resync {
+            (known.is_stale, self.read_at) = (true, self.db.now());
+        }
+        known.catch_up().await?;
+        if !leads {
+            return Ok(RENEW);
+        }
+        loop {
+            let now = self.db.now();
+            known.count_budgets(now);
+            let decisions = known.world.decide(now, STEPS);
+            let is_complete = decisions.is_complete;
+            let is_news = !decisions.is_empty() || !decisions.waits.is_empty();
+            if is_news {
+                known.act(decisions).await?;
+                known.catch_up().await?;
+            } else if is_complete {
+                let due = known.world.next_due().map_or(RENEW, |due| due.since(self.db.now()));
+                return Ok(due.clamp(Duration::from_millis(1), RENEW));
+            }
+            if !self.lead().await? {
+                return Ok(RENEW);
+            }
+        }
+    }
+
+    /// Is it ours to decide? Asks the database only now and then.
+    async fn lead(&mut self) -> Result<bool, Error> {
+        let now = self.db.now();
+        if self.renewed.is_some_and(|at| now.since(at) < RENEW) {
+            return Ok(self.held_until.is_some_and(|until| now < until));
+        }
+        let mut tx = self.db.begin(Actor::Worker(NAME)).await?;
+        let fence = lease::take(&mut tx, NAME, &self.holder, LEASE_LIFE).await?;
+        tx.commit().await?;
+        self.renewed = Some(now);
+        self.held_until = fence.map(|_| now + LEASE_LIFE);
+        Ok(fence.is_some())
+    }
+
+    async fn give_back(&self) -> store::Result<()> {
+        let mut tx = self.db.begin(Actor::Worker(NAME)).await?;
+        lease::give_back(&mut tx, NAME, &self.holder).await?;
+        tx.commit().await
+    }
+}
+
+fn world(settings: &Settings) -> World {
+    World::new(settings.world.clone())
+}
