@@ -1,15 +1,16 @@
-//! The agent's loop: one small task per deployment, one reporter for all.
+//! The agent's loop: one small task per replica, one reporter for all.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::DeploymentId;
-use model::agent::{Desired, Observed, Report};
+use model::agent::{Desired, Observed, ReplicaId, Report};
+use model::deployment::Spec;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use crate::{Ending, Link, LinkError, Runtime};
+use crate::{Condition, Link, LinkError, Runtime};
 
 /// How long to wait before asking a control plane again that did not answer.
 const RETRY: Duration = Duration::from_millis(500);
@@ -22,10 +23,10 @@ const BATCH: usize = 256;
 pub struct Agent<L, R> {
     link: Arc<L>,
     runtime: Arc<R>,
-    /// What each deployment's task shall bring about.
-    wishes: HashMap<DeploymentId, watch::Sender<Desired>>,
+    /// What each replica's task shall bring about.
+    wishes: HashMap<ReplicaId, watch::Sender<Desired>>,
     /// Each ends with the generation of the wish that it fulfilled last.
-    tasks: JoinSet<(DeploymentId, i64)>,
+    tasks: JoinSet<(ReplicaId, i64)>,
     reports: mpsc::Sender<Report>,
 }
 
@@ -72,9 +73,9 @@ impl<L: Link, R: Runtime> Agent<L, R> {
         }
     }
 
-    /// Tells the deployment's task, or starts one.
+    /// Tells the replica's task, or starts one.
     fn wish(&mut self, desired: Desired) {
-        let id = desired.deployment;
+        let id = desired.replica;
         if let Some(wish) = self.wishes.get(&id)
             && !wish.is_closed()
         {
@@ -94,10 +95,10 @@ impl<L: Link, R: Runtime> Agent<L, R> {
         self.tasks.spawn(keeper.keep(id));
     }
 
-    fn ended(&mut self, done: Result<(DeploymentId, i64), tokio::task::JoinError>) {
+    fn ended(&mut self, done: Result<(ReplicaId, i64), tokio::task::JoinError>) {
         let (id, fulfilled) = match done {
             Ok(done) => done,
-            Err(error) => return tracing::error!(%error, "a deployment's task failed"),
+            Err(error) => return tracing::error!(%error, "a replica's task failed"),
         };
         let Some(wish) = self.wishes.get(&id).filter(|wish| wish.is_closed()) else { return };
         let last = wish.borrow().clone();
@@ -109,7 +110,7 @@ impl<L: Link, R: Runtime> Agent<L, R> {
     }
 }
 
-/// Keeps one deployment as it shall be, until it shall be gone and is.
+/// Keeps one replica as it shall be, until it shall be gone and is.
 struct Keeper<R> {
     runtime: Arc<R>,
     wishes: watch::Receiver<Desired>,
@@ -117,7 +118,7 @@ struct Keeper<R> {
 }
 
 impl<R: Runtime> Keeper<R> {
-    async fn keep(mut self, id: DeploymentId) -> (DeploymentId, i64) {
+    async fn keep(mut self, id: ReplicaId) -> (ReplicaId, i64) {
         loop {
             let desired = self.wishes.borrow_and_update().clone();
             let over = (id, desired.generation);
@@ -130,46 +131,68 @@ impl<R: Runtime> Keeper<R> {
                 return over;
             };
             let runtime = self.runtime.clone();
-            self.say(&desired, Observed::Starting).await;
+            let watcher = Watcher { runtime, reports: self.reports.clone(), desired: &desired };
             tokio::select! {
-                started = runtime.start(id, spec) => match started {
-                    Ok(endpoints) => self.say(&desired, Observed::Running { endpoints }).await,
-                    Err(reason) => {
-                        self.say(&desired, Observed::Failed { reason }).await;
-                        if self.wishes.changed().await.is_err() { return over }
-                        continue;
-                    }
-                },
-                changed = self.wishes.changed() => if changed.is_err() { return over } else { continue },
-            }
-            tokio::select! {
-                ending = runtime.ended(id) => {
-                    let observed = match ending {
-                        Ending::Completed => Observed::Completed,
-                        Ending::Failed(reason) => Observed::Failed { reason },
-                    };
-                    self.say(&desired, observed).await;
-                    if self.wishes.changed().await.is_err() { return over }
-                }
+                never = watcher.run(spec) => match never {},
                 changed = self.wishes.changed() => if changed.is_err() { return over },
             }
         }
     }
 
     async fn stop(&self, desired: &Desired) {
-        while let Err(error) = self.runtime.stop(desired.deployment).await {
-            tracing::warn!(deployment.id = %desired.deployment, %error, "it does not stop, trying again");
+        let id = desired.replica;
+        while let Err(error) = self.runtime.stop(id).await {
+            tracing::warn!(replica = %id, %error, "it does not stop, trying again");
             tokio::time::sleep(STOP_RETRY).await;
         }
-        self.say(desired, Observed::Gone).await;
+        say(&self.reports, desired, Observed::Gone).await;
+    }
+}
+
+/// Has one wish come true and says how it is doing, for as long as the wish stands.
+struct Watcher<'a, R> {
+    runtime: Arc<R>,
+    reports: mpsc::Sender<Report>,
+    desired: &'a Desired,
+}
+
+impl<R: Runtime> Watcher<'_, R> {
+    async fn run(&self, spec: &Spec) -> Infallible {
+        let id = self.desired.replica;
+        self.say(Observed::Starting).await;
+        let started = match spec.image {
+            Some(_) => self.runtime.start(id, spec).await,
+            None => self.hold().await,
+        };
+        let mut condition = match started {
+            Ok(endpoints) => Condition::Running { endpoints },
+            Err(reason) => Condition::Failed(reason),
+        };
+        loop {
+            self.say(condition.clone().into()).await;
+            let is_over = matches!(condition, Condition::Completed | Condition::Failed(_));
+            if is_over || spec.image.is_none() {
+                return std::future::pending().await;
+            }
+            condition = self.runtime.changed(id, &condition).await;
+        }
     }
 
-    async fn say(&self, desired: &Desired, observed: Observed) {
-        let (deployment, cluster) = (desired.deployment, desired.cluster);
-        let generation = desired.generation;
-        // The reporter ends only with the agent.
-        let _ = self.reports.send(Report { deployment, cluster, generation, observed }).await;
+    /// Without an image it only holds capacity: what it ran before it no longer does.
+    async fn hold(&self) -> Result<Vec<String>, String> {
+        self.runtime.stop(self.desired.replica).await.map(|()| Vec::new())
     }
+
+    async fn say(&self, observed: Observed) {
+        say(&self.reports, self.desired, observed).await;
+    }
+}
+
+async fn say(reports: &mpsc::Sender<Report>, desired: &Desired, observed: Observed) {
+    let (replica, cluster) = (desired.replica, desired.cluster);
+    let generation = desired.generation;
+    // The reporter ends only with the agent.
+    let _ = reports.send(Report { replica, cluster, generation, observed }).await;
 }
 
 /// Sends reports in order, many in one call, until each has arrived.

@@ -11,7 +11,7 @@ mod runtime;
 pub use agent::Agent;
 pub use link::{Link, LinkError};
 pub use runtime::absent::Absent;
-#[cfg(feature = "embedded")]
 pub use runtime::embedded;
+pub use runtime::logs::{Cursor, LogLine, LogStream, LogsFrom, Source};
 pub use runtime::simulated::{self, Simulated};
-pub use runtime::{Ending, Runtime};
+pub use runtime::{Condition, Runtime};

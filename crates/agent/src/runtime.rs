@@ -1,36 +1,69 @@
 //! What runs containers.
 
 pub(crate) mod absent;
-#[cfg(feature = "embedded")]
 pub mod embedded;
+pub(crate) mod limits;
+pub(crate) mod logs;
+pub(crate) mod sentence;
 pub mod simulated;
 
 use std::future::Future;
 
-use model::DeploymentId;
+use model::agent::{Observed, ReplicaId};
 use model::deployment::Spec;
 
-/// How something that ran came to its end.
+use logs::{LogStream, LogsFrom};
+
+/// Why what has no image is not run. The agent does not ask for it.
+pub(crate) const NO_IMAGE: &str = "There is no image to run.";
+
+/// How a replica is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ending {
-    /// As it should.
+pub enum Condition {
+    /// It runs.
+    Running {
+        /// Where each of its ports can be reached.
+        endpoints: Vec<String>,
+    },
+    /// It ended and will be started again.
+    Restarting {
+        /// How it ended and when it is tried again, as a sentence.
+        reason: String,
+    },
+    /// It ended as it should.
     Completed,
-    /// Not as it should; why, as a sentence.
+    /// It ended as it should not; why, as a sentence.
     Failed(String),
 }
 
-/// Runs containers. Every call can be repeated: it finds its own work of before.
+impl From<Condition> for Observed {
+    fn from(condition: Condition) -> Self {
+        match condition {
+            Condition::Running { endpoints } => Observed::Running { endpoints },
+            Condition::Restarting { reason } => Observed::Restarting { reason },
+            Condition::Completed => Observed::Completed,
+            Condition::Failed(reason) => Observed::Failed { reason },
+        }
+    }
+}
+
+/// Runs containers. Every call can be repeated: it finds its own work of before. Every call can be
+/// dropped before it returns: the next one takes up what it has left.
 pub trait Runtime: Send + Sync + 'static {
-    /// Starts it; where it can be reached, or why it can't run, as a sentence that a user can act on.
+    /// Starts it, or finds that it runs; where it can be reached, or why it can't run, as a sentence
+    /// that a user can act on.
     fn start(
         &self,
-        id: DeploymentId,
+        id: ReplicaId,
         spec: &Spec,
     ) -> impl Future<Output = Result<Vec<String>, String>> + Send;
 
-    /// Returns when it ends by itself.
-    fn ended(&self, id: DeploymentId) -> impl Future<Output = Ending> + Send;
+    /// Returns when it is doing differently than `seen`, which came from `start` or from here.
+    fn changed(&self, id: ReplicaId, seen: &Condition) -> impl Future<Output = Condition> + Send;
 
     /// Stops it and removes all that is left of it.
-    fn stop(&self, id: DeploymentId) -> impl Future<Output = Result<(), String>> + Send;
+    fn stop(&self, id: ReplicaId) -> impl Future<Output = Result<(), String>> + Send;
+
+    /// What it said, and, to who follows, what it says until it ends. Nothing when there is none.
+    fn logs(&self, id: ReplicaId, from: LogsFrom, follow: bool) -> LogStream;
 }

@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use model::deployment::Spec;
-use model::{ClusterId, Xid};
+use model::{ClusterId, DeploymentId, Xid};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::*;
+use crate::{LogStream, LogsFrom};
 
-fn deployment(n: u32) -> DeploymentId {
-    DeploymentId(Xid::new(1, [0; 5], n))
+/// Two replicas of each deployment: 0 and 1 are of the same one.
+fn replica(n: u32) -> ReplicaId {
+    ReplicaId { deployment: DeploymentId(Xid::new(1, [0; 5], n / 2)), number: n % 2 }
 }
 
 fn spec(image: &str) -> Spec {
@@ -21,7 +23,7 @@ fn spec(image: &str) -> Spec {
 /// A control plane: says what it is told to say, and keeps what it hears.
 #[derive(Default)]
 struct Plane {
-    wishes: Mutex<BTreeMap<DeploymentId, Desired>>,
+    wishes: Mutex<BTreeMap<ReplicaId, Desired>>,
     reports: Mutex<Vec<Report>>,
     /// How many questions are still not answered.
     silence: Mutex<u32>,
@@ -33,23 +35,23 @@ struct Plane {
 
 impl Plane {
     fn wish(&self, n: u32, generation: i64, run: Option<Spec>) {
-        let id = deployment(n);
+        let id = replica(n);
         let cluster = ClusterId(Xid::new(1, [1; 5], 0));
-        let desired = Desired { deployment: id, cluster, generation, run };
+        let desired = Desired { replica: id, cluster, node: "default".into(), generation, run };
         self.wishes.lock().unwrap().insert(id, desired);
         self.changed.notify_one();
     }
 
     /// The list no longer has it.
     fn forget(&self, n: u32) {
-        self.wishes.lock().unwrap().remove(&deployment(n));
+        self.wishes.lock().unwrap().remove(&replica(n));
         self.changed.notify_one();
     }
 
-    /// What was heard of a deployment, in order.
+    /// What was heard of a replica, in order.
     fn heard(&self, n: u32) -> Vec<(i64, Observed)> {
         let reports = self.reports.lock().unwrap();
-        let about = reports.iter().filter(|report| report.deployment == deployment(n));
+        let about = reports.iter().filter(|report| report.replica == replica(n));
         about.map(|report| (report.generation, report.observed.clone())).collect()
     }
 }
@@ -71,9 +73,9 @@ impl Link for Plane {
         for report in reports {
             // What is gone is no longer wished for.
             if report.observed == Observed::Gone
-                && wishes.get(&report.deployment).is_some_and(|w| w.generation == report.generation)
+                && wishes.get(&report.replica).is_some_and(|w| w.generation == report.generation)
             {
-                wishes.remove(&report.deployment);
+                wishes.remove(&report.replica);
             }
         }
         self.reports.lock().unwrap().extend_from_slice(reports);
@@ -94,7 +96,7 @@ fn pass(failures: &Mutex<u32>) -> Result<(), LinkError> {
 /// A machine: what runs on it, what was done with it.
 #[derive(Default)]
 struct Machine {
-    running: Mutex<BTreeMap<DeploymentId, String>>,
+    running: Mutex<BTreeMap<ReplicaId, String>>,
     calls: Mutex<Vec<String>>,
     /// Images that never come up.
     never: Mutex<BTreeSet<String>>,
@@ -118,7 +120,7 @@ impl Machine {
 }
 
 impl Runtime for Machine {
-    async fn start(&self, id: DeploymentId, spec: &Spec) -> Result<Vec<String>, String> {
+    async fn start(&self, id: ReplicaId, spec: &Spec) -> Result<Vec<String>, String> {
         let image = spec.image.clone().unwrap_or_default();
         self.note(&format!("start {image}"));
         if self.never.lock().unwrap().contains(&image) {
@@ -131,15 +133,20 @@ impl Runtime for Machine {
         Ok(vec!["127.0.0.1:80".into()])
     }
 
-    async fn ended(&self, id: DeploymentId) -> Ending {
+    async fn changed(&self, id: ReplicaId, seen: &Condition) -> Condition {
         self.ended.notified().await;
-        match self.running.lock().unwrap().get(&id).map(String::as_str) {
-            Some("job") => Ending::Completed,
-            _ => Ending::Failed("It fell over.".into()),
+        let image = self.running.lock().unwrap().get(&id).cloned();
+        match (image.as_deref(), seen) {
+            (Some("job"), _) => Condition::Completed,
+            (Some("again"), Condition::Running { .. }) => {
+                Condition::Restarting { reason: "It fell over.".into() }
+            }
+            (Some("again"), _) => Condition::Running { endpoints: vec!["127.0.0.1:81".into()] },
+            _ => Condition::Failed("It fell over.".into()),
         }
     }
 
-    async fn stop(&self, id: DeploymentId) -> Result<(), String> {
+    async fn stop(&self, id: ReplicaId) -> Result<(), String> {
         self.note("stop");
         let mut stubborn = self.stubborn.lock().unwrap();
         if *stubborn > 0 {
@@ -148,6 +155,10 @@ impl Runtime for Machine {
         }
         self.running.lock().unwrap().remove(&id);
         Ok(())
+    }
+
+    fn logs(&self, _id: ReplicaId, _from: LogsFrom, _follow: bool) -> LogStream {
+        Box::pin(futures_util::stream::empty())
     }
 }
 
@@ -356,6 +367,48 @@ async fn what_ends_by_itself_is_reported_as_it_ended() {
         assert_eq!(scene.plane.heard(1).last(), Some(&(1, expected)));
         assert_eq!(scene.machine.calls().len(), 1, "it must not be started again by itself");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_change_is_reported_until_it_has_ended() {
+    let scene = Scene::new();
+    scene.plane.wish(1, 1, Some(spec("again")));
+    scene.later().await;
+    for _ in 0..3 {
+        scene.machine.ended.notify_one();
+        scene.later().await;
+    }
+    let restarting = || Observed::Restarting { reason: "It fell over.".into() };
+    let elsewhere = Observed::Running { endpoints: vec!["127.0.0.1:81".into()] };
+    let expected = [Observed::Starting, running(), restarting(), elsewhere, restarting()];
+    assert_eq!(scene.plane.heard(1), expected.map(|observed| (1, observed)));
+    assert_eq!(scene.machine.calls(), ["start again"], "the runtime restarts, not the agent");
+    scene.plane.wish(1, 2, None);
+    scene.later().await;
+    assert_eq!(scene.plane.heard(1).last(), Some(&(2, Observed::Gone)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_an_image_nothing_is_run() {
+    let scene = Scene::new();
+    scene.plane.wish(1, 1, Some(Spec { image: None, ..spec("") }));
+    scene.later().await;
+    let holds = Observed::Running { endpoints: vec![] };
+    assert_eq!(scene.plane.heard(1), [(1, Observed::Starting), (1, holds)]);
+    assert_eq!(scene.machine.images(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn replicas_of_one_deployment_are_kept_apart() {
+    let scene = Scene::new();
+    scene.plane.wish(2, 1, Some(spec("web")));
+    scene.plane.wish(3, 1, Some(spec("web")));
+    scene.later().await;
+    scene.plane.wish(3, 2, None);
+    scene.later().await;
+    assert_eq!(scene.machine.images(), ["web"]);
+    assert_eq!(scene.plane.heard(2).last(), Some(&(1, running())));
+    assert_eq!(scene.plane.heard(3).last(), Some(&(2, Observed::Gone)));
 }
 
 #[tokio::test(start_paused = true)]

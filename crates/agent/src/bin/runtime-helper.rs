@@ -6,7 +6,8 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use agent::embedded::{Container, Embedded, Options, Restart, child_main};
+use agent::embedded::{Container, Embedded, Options, child_main};
+use model::deployment::Restart;
 
 fn main() -> ExitCode {
     if let Some(code) = child_main() {

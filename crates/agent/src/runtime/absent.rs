@@ -1,9 +1,11 @@
 //! No runtime: for machines on which none works. Says so, for every image.
 
-use model::DeploymentId;
+use futures_util::{StreamExt, stream};
+use model::agent::ReplicaId;
 use model::deployment::Spec;
 
-use super::{Ending, Runtime};
+use super::logs::{LogStream, LogsFrom};
+use super::{Condition, Runtime};
 
 /// Runs nothing.
 #[derive(Debug, Clone)]
@@ -13,15 +15,19 @@ pub struct Absent {
 }
 
 impl Runtime for Absent {
-    async fn start(&self, _id: DeploymentId, _spec: &Spec) -> Result<Vec<String>, String> {
+    async fn start(&self, _id: ReplicaId, _spec: &Spec) -> Result<Vec<String>, String> {
         Err(self.reason.clone())
     }
 
-    async fn ended(&self, _id: DeploymentId) -> Ending {
+    async fn changed(&self, _id: ReplicaId, _seen: &Condition) -> Condition {
         std::future::pending().await
     }
 
-    async fn stop(&self, _id: DeploymentId) -> Result<(), String> {
+    async fn stop(&self, _id: ReplicaId) -> Result<(), String> {
         Ok(())
+    }
+
+    fn logs(&self, _id: ReplicaId, _from: LogsFrom, _follow: bool) -> LogStream {
+        stream::empty().boxed()
     }
 }

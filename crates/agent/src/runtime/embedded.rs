@@ -16,6 +16,7 @@ mod options;
 mod plan;
 mod probe;
 mod raw;
+mod replica;
 mod running;
 mod shim;
 mod start;
@@ -30,19 +31,16 @@ use std::time::Instant;
 use rustix::fs::{FlockOperation, flock};
 use tokio::sync::{OwnedMutexGuard, RwLock, Semaphore};
 
-use super::Ending;
 use dirs::{Dirs, read_json};
 use image::Image;
 use network::proxy::{Proxy, listen};
 use plan::{Place, Plan};
 
 pub use child::child_main;
-pub use container::{Container, Restart};
+pub use container::Container;
 pub use gc::Freed;
-pub use logs::{Cursor, LogLine, LogsFrom};
 pub use options::{Credentials, Network, Options};
 pub use running::Listed;
-pub use shim::Source;
 
 /// How many images are fetched at once.
 const MAX_FETCHES: usize = 16;

@@ -3,13 +3,16 @@
 //! For trying Paddock out and for tests. Chosen only by name, never by itself.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use model::DeploymentId;
+use futures_util::{StreamExt, stream};
+use model::Time;
+use model::agent::ReplicaId;
 use model::deployment::Spec;
 
-use super::{Ending, Runtime};
+use super::logs::{Cursor, LogLine, LogStream, LogsFrom, Source};
+use super::{Condition, Runtime};
 
 /// How it behaves.
 #[derive(Debug, Clone, Default)]
@@ -30,8 +33,14 @@ pub struct Options {
 #[derive(Debug, Default)]
 pub struct Simulated {
     options: Options,
-    /// The images of what runs.
-    running: Mutex<HashMap<DeploymentId, String>>,
+    running: Mutex<HashMap<ReplicaId, Run>>,
+}
+
+/// Something that runs, or pretends to.
+#[derive(Debug, Clone)]
+struct Run {
+    image: String,
+    lines: Vec<(Time, String)>,
 }
 
 impl Simulated {
@@ -44,34 +53,93 @@ impl Simulated {
         text.is_some_and(|text| image.contains(text.as_str()))
     }
 
-    fn image_of(&self, id: DeploymentId) -> Option<String> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    fn running(&self) -> MutexGuard<'_, HashMap<ReplicaId, Run>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Runtime for Simulated {
-    async fn start(&self, id: DeploymentId, spec: &Spec) -> Result<Vec<String>, String> {
+    async fn start(&self, id: ReplicaId, spec: &Spec) -> Result<Vec<String>, String> {
         let image = spec.image.clone().unwrap_or_default();
         tokio::time::sleep(self.options.start_delay).await;
         if Self::matches(self.options.fail.as_ref(), &image) {
             return Err(format!("The simulated runtime was told to fail images like {image}."));
         }
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).insert(id, image);
+        let same = self.running().get(&id).is_some_and(|run| run.image == image);
+        if !same {
+            let mut lines = vec![(now(), format!("simulated: started {image} as {id}"))];
+            let ports = spec.ports.iter();
+            lines.extend(ports.map(|port| (now(), format!("simulated: listening on port {port}"))));
+            self.running().insert(id, Run { image, lines });
+        }
         Ok(spec.ports.iter().map(|port| format!("127.0.0.1:{port}")).collect())
     }
 
-    async fn ended(&self, id: DeploymentId) -> Ending {
-        let image = self.image_of(id).unwrap_or_default();
-        if !Self::matches(self.options.complete.as_ref(), &image) {
+    async fn changed(&self, id: ReplicaId, seen: &Condition) -> Condition {
+        let image = self.running().get(&id).map(|run| run.image.clone()).unwrap_or_default();
+        if *seen == Condition::Completed || !Self::matches(self.options.complete.as_ref(), &image) {
             std::future::pending::<()>().await;
         }
         tokio::time::sleep(self.options.run_for).await;
-        Ending::Completed
+        if let Some(run) = self.running().get_mut(&id) {
+            run.lines.push((now(), "simulated: ended with code 0".to_owned()));
+        }
+        Condition::Completed
     }
 
-    async fn stop(&self, id: DeploymentId) -> Result<(), String> {
+    async fn stop(&self, id: ReplicaId) -> Result<(), String> {
         tokio::time::sleep(self.options.stop_delay).await;
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        self.running().remove(&id);
         Ok(())
+    }
+
+    /// The few lines that there are; who follows gets no more, and no end as long as it runs.
+    fn logs(&self, id: ReplicaId, from: LogsFrom, follow: bool) -> LogStream {
+        let run = self.running().get(&id).cloned();
+        let is_running = run.is_some();
+        let lines = run.map(|run| run.lines).unwrap_or_default();
+        let skip = match &from {
+            LogsFrom::Start => 0,
+            LogsFrom::Last(count) => lines.len().saturating_sub(*count),
+            LogsFrom::After(cursor) => cursor.0.parse().unwrap_or(0),
+        };
+        let lines = lines.into_iter().enumerate().skip(skip);
+        let said = stream::iter(lines.map(|(number, (at, text))| LogLine {
+            at,
+            source: Source::Stdout,
+            text,
+            next: Cursor((number + 1).to_string()),
+        }));
+        if follow && is_running { said.chain(stream::pending()).boxed() } else { said.boxed() }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "only shown: nothing is decided by it")]
+fn now() -> Time {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Time(since.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{DeploymentId, Xid};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn its_log_can_be_read_in_parts() {
+        let id = ReplicaId { deployment: DeploymentId(Xid::new(1, [0; 5], 1)), number: 0 };
+        let options = Options { complete: Some("job".into()), ..Options::default() };
+        let runtime = Simulated::new(options);
+        let spec = Spec { image: Some("job".into()), ports: vec![80], ..Spec::default() };
+        let endpoints = runtime.start(id, &spec).await.unwrap();
+        let ended = runtime.changed(id, &Condition::Running { endpoints }).await;
+        assert_eq!(ended, Condition::Completed);
+        let all: Vec<_> = runtime.logs(id, LogsFrom::Start, false).collect().await;
+        assert!(all.len() == 3 && all[0].text.starts_with("simulated: started job"), "{all:?}");
+        for from in [LogsFrom::After(all[0].next.clone()), LogsFrom::Last(2)] {
+            let rest: Vec<_> = runtime.logs(id, from, false).collect().await;
+            assert_eq!(rest, all[1..]);
+        }
     }
 }

@@ -6,8 +6,10 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use agent::embedded::{Container, Embedded, LogsFrom, Options, Restart};
+use agent::embedded::{Container, Embedded, Options};
+use agent::{Condition, LogsFrom};
 use futures_util::StreamExt;
+use model::deployment::Restart;
 use tempfile::TempDir;
 
 use crate::packing;
@@ -55,15 +57,16 @@ impl Lab {
     }
 
     /// Runs something to its end: how it ended, and what it said.
-    pub(crate) async fn run(&self, container: &Container) -> (agent::Ending, Vec<String>) {
-        self.runtime().start(container).await.unwrap();
-        let ended = self.runtime().ended(&container.name);
-        let ending = tokio::time::timeout(Duration::from_mins(1), ended).await.unwrap();
-        (ending, self.lines(&container.name).await)
+    pub(crate) async fn run(&self, container: &Container) -> (Condition, Vec<String>) {
+        let endpoints = self.runtime().start(container).await.unwrap();
+        let running = Condition::Running { endpoints };
+        let ended = self.runtime().changed(&container.name, &running);
+        let ended = tokio::time::timeout(Duration::from_mins(1), ended).await.unwrap();
+        (ended, self.lines(&container.name).await)
     }
 
     pub(crate) async fn lines(&self, name: &str) -> Vec<String> {
-        self.runtime().logs(name, LogsFrom::Start, false).map(|line| line.text).collect().await
+        self.runtime().logs(name, &LogsFrom::Start, false).map(|line| line.text).collect().await
     }
 
     fn dir_of(&self, name: &str) -> PathBuf {

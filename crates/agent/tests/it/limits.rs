@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent::Ending;
+use agent::Condition;
 use agent::embedded::Container;
 use model::Quantity;
 
@@ -15,14 +15,14 @@ async fn a_memory_hog_is_killed_and_the_reason_says_so() {
     let hog = Container { ram: Some(Quantity::whole(32 << 20)), ..hog };
     let (ending, _) = lab.run(&hog).await;
     let expected = "It was killed: it used more than its 32 MiB of ram. Ask for more ram.";
-    assert_eq!(ending, Ending::Failed(expected.to_owned()));
+    assert_eq!(ending, Condition::Failed(expected.to_owned()));
 
     let child =
         lab.shell("child-0", "dd if=/dev/zero of=/dev/null bs=200M count=1; echo $?; exit 5");
     let child = Container { ram: Some(Quantity::whole(32 << 20)), ..child };
     let (ending, lines) = lab.run(&child).await;
     assert!(lines.contains(&"137".to_owned()), "{lines:?}");
-    let Ending::Failed(why) = ending else { panic!("it should have failed") };
+    let Condition::Failed(why) = ending else { panic!("it should have failed") };
     assert!(why.starts_with("It ended with code 5, after a process of it was killed"), "{why}");
 
     let tiny = Container { ram: Some(Quantity::whole(1)), ..lab.shell("tiny-0", "true") };

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use agent::Ending;
-use agent::embedded::{Container, LogsFrom, Network, Restart, Source};
+use agent::embedded::{Container, Network};
+use agent::{Condition, LogsFrom, Source};
 use futures_util::StreamExt;
+use model::deployment::Restart;
 
 use crate::lab::{Lab, container, get};
 use crate::packing;
@@ -43,7 +44,7 @@ async fn a_container_gets_its_environment_names_and_no_more_than_it_should() {
     all.env.insert("MINE".to_owned(), "it is".to_owned());
     let (ending, lines) = lab.run(&all).await;
     let text = lines.join("\n");
-    assert_eq!(ending, Ending::Completed, "{text}");
+    assert_eq!(ending, Condition::Completed, "{text}");
     for expected in [
         "yes it is /www all-0 all-0",
         "\tall-0",
@@ -69,12 +70,12 @@ async fn a_container_gets_its_environment_names_and_no_more_than_it_should() {
 async fn endings_say_how() {
     let lab = Lab::new().await;
     for (name, script, expected) in [
-        ("ok-0", "exit 0", Ending::Completed),
-        ("seven-0", "exit 7", Ending::Failed("It ended with code 7.".to_owned())),
+        ("ok-0", "exit 0", Condition::Completed),
+        ("seven-0", "exit 7", Condition::Failed("It ended with code 7.".to_owned())),
         (
             "sig-0",
             "kill -SEGV $$",
-            Ending::Failed("It ended with code 139: signal 11 (SIGSEGV).".to_owned()),
+            Condition::Failed("It ended with code 139: signal 11 (SIGSEGV).".to_owned()),
         ),
     ] {
         assert_eq!(lab.run(&lab.shell(name, script)).await.0, expected);
@@ -111,19 +112,22 @@ async fn logs_come_with_their_source_and_rotate() {
     .await;
     let talker = lab.shell("talk-0", "echo out; echo err >&2; printf 'no end'");
     lab.run(&talker).await;
-    let lines: Vec<_> = lab.runtime().logs("talk-0", LogsFrom::Start, true).collect().await;
+    let lines: Vec<_> = lab.runtime().logs("talk-0", &LogsFrom::Start, true).collect().await;
     let said: Vec<_> = lines.iter().map(|line| (line.source, line.text.as_str())).collect();
     assert!(said.contains(&(Source::Stdout, "out")) && said.contains(&(Source::Stderr, "err")));
     assert!(said.contains(&(Source::Stdout, "no end")) && lines.len() == 3, "{said:?}");
-    let rest: Vec<_> =
-        lab.runtime().logs("talk-0", LogsFrom::After(lines[0].next), false).collect().await;
+    let rest: Vec<_> = lab
+        .runtime()
+        .logs("talk-0", &LogsFrom::After(lines[0].next.clone()), false)
+        .collect()
+        .await;
     assert_eq!(rest, lines[1..]);
 
     lab.run(&lab.shell("many-0", "seq 1 5000")).await;
     let many = lab.lines("many-0").await;
     assert_eq!(many.last().unwrap(), "5000");
     assert!(many.len() < 200, "{} lines are kept", many.len());
-    let last: Vec<_> = lab.runtime().logs("many-0", LogsFrom::Last(2), false).collect().await;
+    let last: Vec<_> = lab.runtime().logs("many-0", &LogsFrom::Last(2), false).collect().await;
     assert_eq!(last.iter().map(|line| line.text.as_str()).collect::<Vec<_>>(), ["4999", "5000"]);
 }
 
@@ -132,7 +136,7 @@ async fn following_a_log_ends_with_the_container() {
     let lab = Lab::new().await;
     let ticker = lab.shell("tick-0", "for i in 1 2 3 4 5; do echo $i; sleep 0.2; done");
     lab.runtime().start(&ticker).await.unwrap();
-    let lines: Vec<_> = lab.runtime().logs("tick-0", LogsFrom::Start, true).collect().await;
+    let lines: Vec<_> = lab.runtime().logs("tick-0", &LogsFrom::Start, true).collect().await;
     let texts: Vec<_> = lines.iter().map(|line| line.text.as_str()).collect();
     assert_eq!(texts, ["1", "2", "3", "4", "5"]);
 }
@@ -218,9 +222,9 @@ async fn on_the_machines_network_a_port_in_use_is_a_clear_failure() {
 fn futures_can_move(runtime: &agent::embedded::Embedded, container: &Container) {
     fn check(_: impl Send) {}
     check(runtime.start(container));
-    check(runtime.ended("x"));
+    check(runtime.changed("x", &Condition::Completed));
     check(runtime.stop("x"));
     check(runtime.gc(Duration::ZERO));
-    check(runtime.logs("x", LogsFrom::Start, true));
+    check(runtime.logs("x", &LogsFrom::Start, true));
     check(agent::embedded::Embedded::probe(agent::embedded::Options::new("", "")));
 }

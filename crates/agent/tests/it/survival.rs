@@ -4,8 +4,9 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use agent::Ending;
-use agent::embedded::{Container, Embedded, Restart};
+use agent::Condition;
+use agent::embedded::{Container, Embedded};
+use model::deployment::Restart;
 
 use crate::lab::{Lab, container, get, kill};
 use crate::packing;
@@ -51,13 +52,15 @@ async fn containers_survive_a_killed_server_and_are_adopted_with_pid_and_port() 
 async fn a_killed_shim_is_noticed_and_cleaned_up_after() {
     let lab = Lab::new().await;
     let sleeper = lab.shell("lost-0", "sleep 1000");
-    lab.runtime().start(&sleeper).await.unwrap();
+    let endpoints = lab.runtime().start(&sleeper).await.unwrap();
+    let running = Condition::Running { endpoints };
     let state =
         std::fs::read_to_string(lab.options.dir.join("containers/lost-0/state.json")).unwrap();
     let state: serde_json::Value = serde_json::from_str(&state).unwrap();
     kill(i32::try_from(state["shim"].as_i64().unwrap()).unwrap());
-    let ending = tokio::time::timeout(Duration::from_secs(10), lab.runtime().ended("lost-0")).await;
-    assert!(matches!(ending, Ok(Ending::Failed(why)) if why.contains("supervisor was killed")));
+    let changed = lab.runtime().changed("lost-0", &running);
+    let changed = tokio::time::timeout(Duration::from_secs(10), changed).await;
+    assert!(matches!(changed, Ok(Condition::Failed(why)) if why.contains("supervisor was killed")));
     lab.runtime().start(&sleeper).await.unwrap();
     assert!(lab.runtime().list()[0].is_running);
     lab.runtime().stop("lost-0").await.unwrap();
@@ -71,13 +74,25 @@ async fn a_published_port_that_was_taken_meanwhile_is_replaced() {
     let web = Container { ports: vec![8080], ..container("web-0", &image) };
     let before = lab.runtime().start(&web).await.unwrap();
     lab.runtime = None;
-    let _thief = std::net::TcpListener::bind(&before[0]).unwrap();
+    let _thief = steal(&before[0]);
     lab.runtime = Some(Embedded::probe(lab.options.clone()).await.unwrap());
     let after = lab.runtime().start(&web).await.unwrap();
     assert_ne!(before, after);
     assert!(get(&after[0], "/").contains("hello"));
     lab.runtime().stop("web-0").await.unwrap();
     assert_eq!(lab.left(), Vec::<String>::new());
+}
+
+/// Takes a port, as soon as who had it has let go.
+fn steal(endpoint: &str) -> std::net::TcpListener {
+    let until = std::time::Instant::now() + Duration::from_secs(5);
+    loop {
+        match std::net::TcpListener::bind(endpoint) {
+            Ok(listener) => return listener,
+            Err(error) => assert!(std::time::Instant::now() < until, "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,23 +3,10 @@
 use std::collections::BTreeMap;
 
 use model::Quantity;
+use model::deployment::Restart;
 use serde::{Deserialize, Serialize};
 
-/// The least memory with which a container's first process can start at all.
-const LEAST_RAM: i64 = 6 << 20;
-
-/// What happens when a container's program ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Restart {
-    /// Nothing.
-    #[default]
-    Never,
-    /// It is started again if it failed.
-    OnFailure,
-    /// It is started again.
-    Always,
-}
+use crate::runtime::limits;
 
 /// One container to run: one replica of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,14 +33,7 @@ impl Container {
     /// Is it something that can be run? The sentence says what is wrong.
     pub fn check(&self) -> Result<(), String> {
         check_name(&self.name)?;
-        match self.ram_bytes() {
-            Some(bytes) if bytes < LEAST_RAM => Err(format!(
-                "{} of ram is too little to start a container: ask for at least 6Mi (amounts of \
-                 ram are bytes, write 512Mi or 4Gi).",
-                bytes_text(bytes)
-            )),
-            _ => Ok(()),
-        }
+        limits::check_ram(self.ram_bytes())
     }
 
     /// The memory limit in bytes.
@@ -74,18 +54,4 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
         return Err(format!("{name:?} is not a container's name: a-z, 0-9 and -, at most 60."));
     }
     Ok(())
-}
-
-/// An amount of bytes as people say it.
-pub(crate) fn bytes_text(bytes: i64) -> String {
-    for (unit, shift) in [("GiB", 30), ("MiB", 20), ("KiB", 10)] {
-        if bytes >= 1 << shift && bytes % (1 << shift) == 0 {
-            return format!("{} {unit}", bytes >> shift);
-        }
-    }
-    match bytes {
-        1 => "1 byte".to_owned(),
-        bytes if bytes >= 10 << 20 => format!("{} MiB", bytes >> 20),
-        bytes => format!("{bytes} bytes"),
-    }
 }

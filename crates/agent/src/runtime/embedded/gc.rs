@@ -27,6 +27,17 @@ impl Embedded {
         let dirs = self.dirs.clone();
         tokio::task::spawn_blocking(move || collect(&dirs, unused_for)).await.unwrap_or_default()
     }
+
+    /// Does so regularly, for as long as it is polled: to be run beside the agent.
+    pub async fn gc_forever(&self, every: Duration, unused_for: Duration) {
+        loop {
+            tokio::time::sleep(every).await;
+            let Freed { images, layers } = self.gc(unused_for).await;
+            if images + layers > 0 {
+                tracing::info!(images, layers, "removed images that nothing uses");
+            }
+        }
+    }
 }
 
 fn collect(dirs: &Dirs, unused_for: Duration) -> Freed {

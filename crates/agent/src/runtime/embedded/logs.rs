@@ -1,19 +1,18 @@
 //! Reading what containers said.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::str::FromStr;
 use std::time::Duration;
 
-use futures_util::{Stream, stream};
+use futures_util::{StreamExt, stream};
 use model::Time;
 
 use super::plan::Place;
 use super::running::is_alive;
-use super::shim::{Record, Source, log_file_name, log_numbers};
+use super::shim::{Record, log_file_name, log_numbers};
 use super::{Embedded, container};
+use crate::runtime::logs::{Cursor, LogLine, LogStream, LogsFrom};
 
 /// How often a follower looks for more.
 const LOOK: Duration = Duration::from_millis(100);
@@ -21,86 +20,45 @@ const LOOK: Duration = Duration::from_millis(100);
 const CHUNK: usize = 256 << 10;
 
 /// A place in a log. Stays valid until the part it is in is rotated away.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cursor {
+#[derive(Debug, Clone, Copy, Default)]
+struct At {
     file: u32,
     offset: u64,
 }
 
-impl fmt::Display for Cursor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.file, self.offset)
+impl From<&Cursor> for At {
+    fn from(cursor: &Cursor) -> Self {
+        cursor.numbers().map_or_else(At::default, |(file, offset)| At { file, offset })
     }
-}
-
-impl FromStr for Cursor {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let parse = || {
-            let (file, offset) = text.split_once('-')?;
-            Some(Cursor { file: file.parse().ok()?, offset: offset.parse().ok()? })
-        };
-        parse().ok_or_else(|| format!("{text:?} is not a place in a log, like 1-0."))
-    }
-}
-
-/// Where to begin.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum LogsFrom {
-    /// At the oldest line that is kept.
-    #[default]
-    Start,
-    /// At this many lines before the end.
-    Last(usize),
-    /// After a line that was read before.
-    After(Cursor),
-}
-
-/// A line of a log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogLine {
-    /// When it was written.
-    pub at: Time,
-    /// Where it came from.
-    pub source: Source,
-    /// What it says.
-    pub text: String,
-    /// The place after it: where to go on.
-    pub next: Cursor,
 }
 
 impl Embedded {
     /// What a container said, and, to who follows, what it says until it ends.
-    pub fn logs(
-        &self,
-        name: &str,
-        from: LogsFrom,
-        follow: bool,
-    ) -> impl Stream<Item = LogLine> + Send + use<> {
+    pub fn logs(&self, name: &str, from: &LogsFrom, follow: bool) -> LogStream {
         let place = container::check_name(name).ok().map(|()| self.place(name));
         let reader = place.map(|place| Reader::new(place, from, follow));
         stream::unfold(reader, async |reader| {
             let mut reader = reader?;
             reader.next().await.map(|line| (line, Some(reader)))
         })
+        .boxed()
     }
 }
 
 struct Reader {
     place: Place,
-    at: Cursor,
+    at: At,
     follow: bool,
     skip_to_last: Option<usize>,
     ready: VecDeque<LogLine>,
 }
 
 impl Reader {
-    fn new(place: Place, from: LogsFrom, follow: bool) -> Self {
+    fn new(place: Place, from: &LogsFrom, follow: bool) -> Self {
         let (at, skip_to_last) = match from {
-            LogsFrom::Start => (Cursor::default(), None),
-            LogsFrom::Last(count) => (Cursor::default(), Some(count)),
-            LogsFrom::After(cursor) => (cursor, None),
+            LogsFrom::Start => (At::default(), None),
+            LogsFrom::Last(count) => (At::default(), Some(*count)),
+            LogsFrom::After(cursor) => (cursor.into(), None),
         };
         Self { place, at, follow, skip_to_last, ready: VecDeque::new() }
     }
@@ -148,11 +106,11 @@ impl Reader {
 }
 
 /// The lines after a place, as many as are read at once, and the place after them.
-fn read(place: &Place, at: Cursor) -> Option<(Vec<LogLine>, Cursor)> {
+fn read(place: &Place, at: At) -> Option<(Vec<LogLine>, At)> {
     let numbers = log_numbers(&place.logs());
     // What a reader has missed meanwhile is gone: it goes on with what there is.
     let file = numbers.iter().copied().find(|number| *number >= at.file)?;
-    let at = if file == at.file { at } else { Cursor { file, offset: 0 } };
+    let at = if file == at.file { at } else { At { file, offset: 0 } };
     let mut buffer = vec![0; CHUNK];
     let n = File::open(place.logs().join(log_file_name(file)))
         .and_then(|file| file.read_at(&mut buffer, at.offset))
@@ -160,13 +118,14 @@ fn read(place: &Place, at: Cursor) -> Option<(Vec<LogLine>, Cursor)> {
     let end = buffer[..n].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     if end == 0 {
         let later = numbers.into_iter().find(|number| *number > file)?;
-        return Some((Vec::new(), Cursor { file: later, offset: 0 }));
+        return Some((Vec::new(), At { file: later, offset: 0 }));
     }
     let mut next = at;
     let mut lines = Vec::new();
     for line in buffer[..end].split_inclusive(|byte| *byte == b'\n') {
         next.offset += line.len() as u64;
         if let Ok(Record { at, from, text }) = serde_json::from_slice(line) {
+            let next = Cursor::of(next.file, next.offset);
             lines.push(LogLine { at: Time(at), source: from, text, next });
         }
     }

@@ -59,6 +59,9 @@ pub(crate) struct State {
     /// How it ended the last time.
     #[serde(default)]
     pub(crate) last: Option<End>,
+    /// How long it waits from then until it is started again.
+    #[serde(default)]
+    pub(crate) wait_ms: u64,
 }
 
 /// Where a container is.

@@ -2,14 +2,20 @@
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, SystemTime};
 
+use model::deployment::Restart;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::dirs::read_json;
-use super::plan::{End, Phase, Place, State, boot_id};
-use super::{Container, Embedded, Ending, cgroup, endpoints, plans};
+use super::plan::{End, Phase, Place, Plan, State, boot_id};
+use super::{Container, Embedded, cgroup, endpoints, plans};
+use crate::runtime::{Condition, sentence};
+
+/// How often a state is looked at: a restart that is faster is not seen.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// A container of ours that exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,38 +53,115 @@ impl Embedded {
         listed.collect()
     }
 
-    /// Returns when a container has ended for good.
-    pub async fn ended(&self, name: &str) -> Ending {
+    /// Returns when a container is doing differently than `seen`.
+    ///
+    /// One whose supervisor was killed ended with it. If it shall be started again then that happens
+    /// here, since nobody else is left to do it.
+    pub async fn changed(&self, name: &str, seen: &Condition) -> Condition {
         if super::container::check_name(name).is_err() {
-            return Ending::Failed(format!("There is no container {name:?}."));
+            return Condition::Failed(format!("There is no container {name:?}."));
         }
         let place = self.place(name);
         loop {
-            // In this order: a shim says how it ended before it ends.
-            let is_alive = is_alive(&place);
-            match read_json::<State>(&place.state()) {
-                Some(state) if state.phase == Phase::Ended => return ending(state.last),
-                Some(state) if is_alive => gone(state.shim).await,
-                None if is_alive => tokio::time::sleep(Duration::from_millis(20)).await,
-                None => return Ending::Failed("It does not run on this machine.".to_owned()),
-                Some(_) => {
-                    let group = self.cgroup(name);
-                    let _ = tokio::task::spawn_blocking(move || cgroup::remove(&group)).await;
-                    return Ending::Failed(
-                        "Its supervisor was killed, and it with it: start it again.".to_owned(),
-                    );
-                }
+            let version = version(&place);
+            match look(&place) {
+                Look::Is(now) if now != *seen => return now,
+                Look::Is(_) => unlike(&place, version).await,
+                Look::Soon => tokio::time::sleep(Duration::from_millis(20)).await,
+                Look::Lost => return self.lost(name, seen).await,
             }
+        }
+    }
+
+    async fn lost(&self, name: &str, seen: &Condition) -> Condition {
+        let group = self.cgroup(name);
+        let _ = tokio::task::spawn_blocking(move || cgroup::remove(&group)).await;
+        let plan: Option<Plan> = read_json(&self.place(name).plan());
+        let container = plan.map(|plan| plan.container);
+        let again = container.filter(|container| container.restart != Restart::Never);
+        let Some(container) = again else {
+            return Condition::Failed(
+                "Its supervisor was killed, and it with it: start it again.".to_owned(),
+            );
+        };
+        if !matches!(seen, Condition::Restarting { .. }) {
+            let killed = "Its supervisor was killed, and it with it.";
+            let reason = sentence::restarting(killed, self.options.restart_first, 1);
+            return Condition::Restarting { reason };
+        }
+        tokio::time::sleep(self.options.restart_first).await;
+        match self.start(&container).await {
+            Ok(endpoints) => Condition::Running { endpoints },
+            Err(why) => Condition::Failed(why),
         }
     }
 }
 
-fn ending(end: Option<End>) -> Ending {
-    match end {
-        Some(End { code: Some(0), .. }) => Ending::Completed,
-        Some(End { reason, .. }) => Ending::Failed(reason),
-        None => Ending::Failed("It ended, and nobody knows how.".to_owned()),
+/// What a container's files say.
+enum Look {
+    Is(Condition),
+    /// It is about to be something.
+    Soon,
+    /// Its shim is gone and has not said how it ended.
+    Lost,
+}
+
+fn look(place: &Place) -> Look {
+    // In this order: a shim says how it ended before it ends.
+    let is_alive = is_alive(place);
+    let state: Option<State> = read_json(&place.state());
+    let Some(state) = state else {
+        let absent = || Condition::Failed("It does not run on this machine.".to_owned());
+        return if is_alive { Look::Soon } else { Look::Is(absent()) };
+    };
+    match state.phase {
+        Phase::Ended => Look::Is(ending(state.last)),
+        _ if !is_alive => Look::Lost,
+        Phase::Starting => Look::Soon,
+        Phase::Waiting => Look::Is(Condition::Restarting { reason: restarting(&state) }),
+        Phase::Running => {
+            let plan: Option<Plan> = read_json(&place.plan());
+            let endpoints = plan.as_ref().map(endpoints).unwrap_or_default();
+            Look::Is(Condition::Running { endpoints })
+        }
     }
+}
+
+fn ending(end: Option<End>) -> Condition {
+    match end {
+        Some(End { code: Some(0), .. }) => Condition::Completed,
+        Some(End { reason, .. }) => Condition::Failed(reason),
+        None => Condition::Failed("It ended, and nobody knows how.".to_owned()),
+    }
+}
+
+fn restarting(state: &State) -> String {
+    let ended = state.last.as_ref().map_or("It ended.", |end| end.reason.as_str());
+    sentence::restarting(ended, Duration::from_millis(state.wait_ms), state.restarts)
+}
+
+/// Tells one state from the next without reading it: each is a new file.
+fn version(place: &Place) -> Option<(u64, SystemTime)> {
+    let metadata = std::fs::metadata(place.state()).ok()?;
+    Some((metadata.ino(), metadata.modified().ok()?))
+}
+
+/// Returns when a container's state is not this version any more, or its shim has gone.
+async fn unlike(place: &Place, seen: Option<(u64, SystemTime)>) {
+    let state: Option<State> = read_json(&place.state());
+    let shim = state.filter(|_| is_alive(place)).map(|state| state.shim);
+    let ends = async {
+        match shim {
+            Some(shim) => gone(shim).await,
+            None => tokio::time::sleep(LOOK).await,
+        }
+    };
+    let changes = async {
+        while version(place) == seen {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    tokio::select! { () = ends => {}, () = changes => {} }
 }
 
 /// Does a container's shim live? Process ids can be reused, a lock can't.

@@ -19,14 +19,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use model::deployment::Restart;
 use rustix::fs::{FlockOperation, flock};
 
-use super::container::Restart;
 use super::dirs::{read_json, write_json};
 use super::network::attach;
 use super::plan::{End, Phase, Place, Plan, State};
 use super::unpack::overlay;
-pub use log::Source;
 pub(crate) use log::{Record, file_name as log_file_name, numbers as log_numbers};
 
 use events::Events;
@@ -119,6 +118,7 @@ impl Shim {
             }
             self.state.last = Some(end);
             self.state.restarts = self.state.restarts.saturating_add(1);
+            self.state.wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
             self.enter(Phase::Waiting, None);
             if self.events.rest(wait) {
                 let end = self.state.last.take();

@@ -13,10 +13,10 @@ use tokio::io::AsyncWriteExt;
 use super::registry::{Fault, Registry, is_loopback, registry_of};
 use super::{Document, Image, chain_ids, platform};
 use crate::runtime::embedded::child::Task;
-use crate::runtime::embedded::container::bytes_text;
 use crate::runtime::embedded::dirs::{self, Dirs};
 use crate::runtime::embedded::options::Options;
 use crate::runtime::embedded::unpack;
+use crate::runtime::sentence;
 
 /// How many layers an image may have: overlays take their names in one page.
 const MAX_LAYERS: usize = 128;
@@ -205,7 +205,7 @@ fn check_size(request: &Request, manifest: &OciImageManifest) -> Result<(), Stri
         _ => Err(format!(
             "The image {name} is larger than the {} that an image may have (setting: maximum \
              image size).",
-            bytes_text(i64::try_from(request.max_bytes).unwrap_or(i64::MAX))
+            sentence::bytes(i64::try_from(request.max_bytes).unwrap_or(i64::MAX))
         )),
     }
 }

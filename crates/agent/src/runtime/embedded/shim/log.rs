@@ -6,18 +6,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::runtime::logs::Source;
+
 /// A longer line becomes several.
 const MAX_LINE: usize = 16 << 10;
-
-/// Where a line came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Source {
-    /// Standard output.
-    Stdout,
-    /// Standard error.
-    Stderr,
-}
 
 /// A line as it is written.
 #[derive(Debug, Serialize, Deserialize)]

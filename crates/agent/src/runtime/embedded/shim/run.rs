@@ -12,11 +12,12 @@ use rustix::process::{Pid, Signal, WaitStatus, kill_process};
 
 use super::bundle;
 use super::events::{Events, reap};
-use super::log::{Log, Source};
+use super::log::Log;
 use super::pid1::Pid1;
 use crate::runtime::embedded::cgroup;
-use crate::runtime::embedded::container::bytes_text;
 use crate::runtime::embedded::plan::{End, Place, Plan};
+use crate::runtime::logs::Source;
+use crate::runtime::sentence;
 
 /// A run under way.
 pub(super) struct Run {
@@ -164,25 +165,6 @@ fn explain(status: WaitStatus, oom_kills: u64, plan: &Plan) -> End {
         (None, Some(signal)) => 128 + signal,
         (None, None) => -1,
     };
-    let ram = plan.container.ram_bytes().map(bytes_text);
-    let reason = match (code, oom_kills, ram) {
-        (137, 1.., Some(ram)) => {
-            format!("It was killed: it used more than its {ram} of ram. Ask for more ram.")
-        }
-        (0, ..) => "It ended with code 0.".to_owned(),
-        (code, 1.., Some(ram)) => format!(
-            "It ended with code {code}, after a process of it was killed because it used more \
-             than its {ram} of ram."
-        ),
-        (code @ 129..=159, ..) => {
-            format!("It ended with code {code}: signal {}.", signal_name(code - 128))
-        }
-        (code, ..) => format!("It ended with code {code}."),
-    };
+    let reason = sentence::ended(code, oom_kills > 0, plan.container.ram_bytes());
     End { code: Some(code), reason }
-}
-
-fn signal_name(number: i32) -> String {
-    nix::sys::signal::Signal::try_from(number)
-        .map_or_else(|_| number.to_string(), |signal| format!("{number} ({})", signal.as_str()))
 }
