@@ -13,6 +13,7 @@ use std::sync::Arc;
 use agent::{Absent, Agent, Simulated};
 use anyhow::{Context, bail};
 use api::App;
+use engine::placement::Placement;
 use engine::{
     Driver, Metrics, Options, cluster, deployment, housekeeping, local_agent, local_cluster,
 };
@@ -40,7 +41,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let db = open_database(&settings).await?;
     let (stopper, stop) = stop::channel();
     let metrics = Metrics::default();
-    let app = App::new(db.clone(), api_settings(&settings), &metrics, stop.clone());
+    let placement = Placement::new(db.clone(), settings.placement.clone(), name(&db, &settings));
+    let outlook = placement.outlook();
+    let app = App::new(db.clone(), api_settings(&settings), &metrics, outlook, stop.clone());
     let made_up = app.ensure_admin(settings.admin_password.as_deref()).await;
     let made_up =
         made_up.map_err(|problem| anyhow::anyhow!("the administrator can't be made: {problem}"))?;
@@ -49,12 +52,13 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     greet(&listener, made_up.as_deref())?;
 
     let serving = task::spawn("http", api::serve(listener, app, stop.clone()));
-    let working = task::spawn("driver", driver(&db, &settings, metrics).run(stop.clone()));
+    let working = task::spawn("driver", driver(&db, metrics).run(stop.clone()));
+    let placing = task::spawn("placement", placement.run(stop.clone()));
     let agent = settings.local_agent.then(|| start_agent(&db, &settings, &stop));
     signal.await;
     tracing::info!("stopping: requests and steps under way come to their end");
     stopper.stop();
-    let _ = tokio::join!(serving, working);
+    let _ = tokio::join!(serving, working, placing);
     if let Some(agent) = agent {
         let _ = agent.await;
     }
@@ -170,21 +174,26 @@ fn greet(listener: &TcpListener, password: Option<&str>) -> anyhow::Result<()> {
     out.flush().context("standard output can't be written to")
 }
 
-fn driver(db: &Db, settings: &Settings, metrics: Metrics) -> Driver {
-    let limit_per_cluster = settings.limits.per_cluster;
+fn driver(db: &Db, metrics: Metrics) -> Driver {
     Driver::new(db.clone(), Options::default(), metrics)
         .with(cluster::Terraform { db: db.clone() })
-        .with(deployment::Placement { db: db.clone(), limit_per_cluster })
+        .with(deployment::Ending { db: db.clone() })
         .with(housekeeping::Housekeeping { db: db.clone() })
+}
+
+/// What this server is called where only one of several may do something.
+///
+/// As with the leases of work: the one server of a SQLite file takes its own lease again.
+fn name(db: &Db, settings: &Settings) -> String {
+    match settings.database {
+        Database::Sqlite(..) => "this server".to_owned(),
+        Database::Postgres(_) => format!("{:016x}", entropy::noise(db.entropy())),
+    }
 }
 
 /// The agent of this machine, whenever it is this replica's turn.
 fn start_agent(db: &Db, settings: &Settings, stop: &Stop) -> tokio::task::JoinHandle<()> {
-    // As with the leases of work: the one server of a SQLite file takes its own lease again.
-    let holder = match settings.database {
-        Database::Sqlite(..) => "this server".to_owned(),
-        Database::Postgres(_) => format!("{:016x}", entropy::noise(db.entropy())),
-    };
+    let holder = name(db, settings);
     let (leads, turn) = watch::channel(false);
     let lead = local_agent::lead(db.clone(), holder, leads, stop.clone());
     let link = Arc::new(InProcess::new(db.clone(), Provider::Local));

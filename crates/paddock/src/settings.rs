@@ -10,6 +10,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use engine::placement;
 use serde::Deserialize;
 use store::Durability;
 use store::deployment::Limits;
@@ -50,6 +51,9 @@ pub(crate) struct Args {
     /// How many deployments a cluster takes [default: 10000]
     #[arg(long, env = "PADDOCK_MAX_DEPLOYMENTS_PER_CLUSTER", value_name = "N")]
     max_deployments_per_cluster: Option<String>,
+    /// How many replicas an organization may have yield to its own in an hour [default: 1000]
+    #[arg(long, env = "PADDOCK_PREEMPTIONS_PER_HOUR", value_name = "N")]
+    preemptions_per_hour: Option<String>,
     /// The least characters of a password [default: 1]
     #[arg(long, env = "PADDOCK_PASSWORD_MIN_LENGTH", value_name = "N")]
     password_min_length: Option<String>,
@@ -86,6 +90,7 @@ pub(crate) struct Settings {
     pub(crate) admin_password: Option<String>,
     pub(crate) local_agent: bool,
     pub(crate) limits: Limits,
+    pub(crate) placement: placement::Settings,
     pub(crate) password_min: usize,
     pub(crate) token_life: Duration,
     pub(crate) request_timeout: Duration,
@@ -144,6 +149,7 @@ impl Args {
             max_deployments_per_cluster: self
                 .max_deployments_per_cluster
                 .or(file.max_deployments_per_cluster),
+            preemptions_per_hour: self.preemptions_per_hour.or(file.preemptions_per_hour),
             password_min_length: self.password_min_length.or(file.password_min_length),
             token_life_secs: self.token_life_secs.or(file.token_life_secs),
             request_timeout_secs: self.request_timeout_secs.or(file.request_timeout_secs),
@@ -171,6 +177,7 @@ impl Args {
             runtime: self.runtime()?,
             local_agent: yes_or_no("--local-agent", self.local_agent.as_deref(), true)?,
             limits: self.limits()?,
+            placement: self.placement()?,
             password_min: self.password_min()?,
             token_life: self.token_life()?,
             request_timeout: self.request_timeout()?,
@@ -193,6 +200,12 @@ impl Args {
             )?,
             per_cluster: number("--max-deployments-per-cluster", cluster, 10_000, 0..=most)?,
         })
+    }
+
+    fn placement(&self) -> anyhow::Result<placement::Settings> {
+        let (name, text) = ("--preemptions-per-hour", self.preemptions_per_hour.as_deref());
+        let preemptions_per_hour = Some(number(name, text, 1000, 0..=u32::MAX)?);
+        Ok(placement::Settings { preemptions_per_hour, ..placement::Settings::default() })
     }
 
     fn password_min(&self) -> anyhow::Result<usize> {

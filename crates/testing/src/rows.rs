@@ -6,7 +6,7 @@ use model::cluster::{Cluster, NewCluster, Provider, Step, next_step};
 use model::deployment::{Deployment, NewDeployment, Spec};
 use model::event::Actor;
 use model::user::{Access, NewUser, Role, User};
-use model::{ClusterId, OrganizationId, Resources};
+use model::{ClusterId, OrganizationId, Place, Resources};
 use store::Db;
 use store::deployment::Limits;
 
@@ -33,6 +33,7 @@ pub fn new_cluster(name: &str, capacity: Resources) -> NewCluster {
         region: "local".into(),
         labels: BTreeMap::new(),
         capacity,
+        nodes: Vec::new(),
     }
 }
 
@@ -55,6 +56,11 @@ pub async fn ready_cluster(db: &Db, owner: Option<OrganizationId>, capacity: Res
     }
     tx.commit().await.expect("it is durable");
     cluster
+}
+
+/// The one node of a cluster.
+pub fn only_node(cluster: &Cluster) -> Place {
+    Place { cluster: cluster.id, node: cluster.nodes[0].name.clone() }
 }
 
 /// A deployment as someone asks for it. Without an image it only holds its capacity.

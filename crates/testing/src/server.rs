@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use agent::{Agent, Link, LinkError, Simulated, simulated};
 use api::App;
+use engine::placement::{self, Placement};
 use engine::{Driver, Metrics, Options, cluster, deployment, local_agent};
 use model::agent::{Desired, Report};
 use model::cluster::Provider;
@@ -23,6 +24,8 @@ const ADMIN_PASSWORD: &str = "admin password";
 pub struct TestSettings {
     /// The API's settings.
     pub api: api::Settings,
+    /// How placement decides.
+    pub placement: placement::Settings,
     /// How the simulated runtime behaves.
     pub runtime: simulated::Options,
     /// Leaves out workers and agent: nothing moves.
@@ -160,8 +163,10 @@ pub struct Replica {
 
 async fn run(db: &Db, settings: TestSettings, stop: Stop) -> Client {
     let metrics = Metrics::default();
-    let limit_per_cluster = settings.api.limits.per_cluster;
-    let app = App::new(db.clone(), settings.api, &metrics, stop.clone());
+    let holder = format!("test {}", store::entropy::noise(db.entropy()));
+    let placement = Placement::new(db.clone(), settings.placement, holder);
+    let outlook = placement.outlook();
+    let app = App::new(db.clone(), settings.api, &metrics, outlook, stop.clone());
     app.ensure_admin(Some(ADMIN_PASSWORD)).await.expect("an administrator");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let base = format!("http://{}", listener.local_addr().expect("an address"));
@@ -169,8 +174,9 @@ async fn run(db: &Db, settings: TestSettings, stop: Stop) -> Client {
     if !settings.is_still {
         let driver = Driver::new(db.clone(), Options::default(), metrics)
             .with(cluster::Terraform { db: db.clone() })
-            .with(deployment::Placement { db: db.clone(), limit_per_cluster });
+            .with(deployment::Ending { db: db.clone() });
         task::spawn("driver", driver.run(stop.clone()));
+        task::spawn("placement", placement.run(stop.clone()));
         start_agent(db, Simulated::new(settings.runtime), stop);
     }
     Client::new(&base)

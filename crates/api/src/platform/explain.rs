@@ -1,7 +1,5 @@
 //! Why a deployment waits, and what would happen if one were asked for.
 
-use std::collections::BTreeMap;
-
 use axum::Json as Answer;
 use axum::extract::{Path, State};
 use engine::placement::Owners;
@@ -85,7 +83,7 @@ pub(crate) struct NodeShortage {
     /// Its name there.
     node: String,
     /// How much of what; nothing if only labels or other replicas are in the way.
-    #[schema(value_type = BTreeMap<String, f64>)]
+    #[schema(value_type = std::collections::BTreeMap<String, f64>)]
     missing: Resources,
     /// Is it too small, even when empty?
     too_small: bool,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use model::Resources;
 use model::cluster::Cluster;
+use model::replica::Replica;
 use store::deployment::{Filter, placing};
 use store::{Page, Read, Scope};
 use testing::TestPaddock;
@@ -44,8 +45,9 @@ async fn differences(paddock: &TestPaddock) -> Vec<String> {
 async fn of_cluster(read: &mut Read, cluster: &Cluster) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut held: Resources = cluster.capacity.iter().map(|(k, c)| (k.clone(), c.manual)).collect();
-    for deployment in placing::holding(read, cluster.id).await.unwrap() {
-        held.add(&deployment.spec.request());
+    for (deployment, replicas) in placing::all(read, &Page::first(10_000)).await.unwrap() {
+        let here = |replica: &&Replica| replica.place.as_ref().map(|p| p.cluster) == Some(cluster.id);
+        replicas.iter().filter(here).for_each(|_| held.add(&deployment.spec.resources));
     }
     for (kind, capacity) in &cluster.capacity {
         let (used, sum) = (capacity.used, held.get(kind));

@@ -30,6 +30,9 @@ pub(crate) enum Rule {
     Env,
     Words,
     Ports,
+    YesOrNo,
+    /// The parts of a cluster.
+    Nodes,
     /// An id, as text or as a number.
     KargoId,
 }
@@ -62,6 +65,8 @@ pub(crate) fn bad(rule: Rule) -> Vec<Value> {
             let many: Vec<u16> = (1..=65).collect();
             vec![json!(80), json!([0]), json!([65_536]), json!([-1]), json!(["x"]), json!(many)]
         }
+        Rule::YesOrNo => vec![json!("true"), json!(1), json!([])],
+        Rule::Nodes => nodes(),
         Rule::KargoId => vec![json!([]), json!({}), json!(true), json!(-1), json!(1.5)],
     }
 }
@@ -110,6 +115,28 @@ fn amounts() -> Vec<Value> {
     bad_amounts.into_iter().chain(bad_kinds).chain(bad_shapes).collect()
 }
 
+fn nodes() -> Vec<Value> {
+    let node = |name: &str| json!({"name": name, "capacity": {"cpu": 1}});
+    let many: Vec<Value> = (0..1001).map(|n| node(&format!("n{n}"))).collect();
+    vec![
+        json!(5),
+        json!({}),
+        json!([5]),
+        json!([{"name": "a"}]),
+        json!([{"capacity": {"cpu": 1}}]),
+        json!([{"name": "a", "capacity": {}}]),
+        json!([{"name": "a", "capacity": {"cpu": -1}}]),
+        json!([{"name": "a", "capacity": {"cpu": 1}, "colour": "red"}]),
+        json!([{"name": "a", "capacity": {"cpu": 1}, "labels": {"": "x"}}]),
+        json!([node("")]),
+        json!([node("-a")]),
+        json!([node("A")]),
+        json!([node(&"x".repeat(64))]),
+        json!([node("a"), node("a")]),
+        json!(many),
+    ]
+}
+
 fn labels() -> Vec<Value> {
     let many: BTreeMap<String, &str> = (0..65).map(|i| (format!("l{i}"), "x")).collect();
     vec![
@@ -148,6 +175,7 @@ pub(crate) fn bad_query(path: &str, name: &str) -> &'static [&'static str] {
         "limit" | "offset" => &["0", "-1", "1001", "x", "1.5", "99999999999999999999"],
         "page" => &["-1", "x", "1.5", "99999999999999999999"],
         "after" => &["x", "-1", "9m4e2mr0ui3e8a215n4z"],
+        "dry_run" => &["x", "1", "TRUE"],
         "status" | "kind" => &["x", "READY"],
         "since" => &["yesterday", "2026-01-01", "1e3"],
         "type" if path.contains("/self/") => &["x", "DETAILED"],

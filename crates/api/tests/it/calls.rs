@@ -149,7 +149,7 @@ fn kargo(on: &Things) -> Vec<Entry> {
             json!({"cluster_id": on.cluster, "resource": {"cpu": 1}, "image": "web:1"}),
             deployment_fields("resource")
                 .into_iter()
-                .filter(|(field, _)| *field != "labels")
+                .filter(|(field, _)| !ONLY_PLATFORM.contains(field))
                 .chain([("cluster_id", KargoId), ("docker_path", Image)])
                 .collect(),
         ),
@@ -157,6 +157,9 @@ fn kargo(on: &Things) -> Vec<Entry> {
         ("DELETE /deployment/{id}/", Value::Null, vec![]),
     ]
 }
+
+/// Fields of a deployment that the Kargo API does not have.
+const ONLY_PLATFORM: &[&str] = &["labels", "restart", "run_for", "node_selector", "anti_affinity"];
 
 fn deployment_fields(resources: &'static str) -> Vec<(&'static str, Rule)> {
     use Rule::*;
@@ -170,6 +173,10 @@ fn deployment_fields(resources: &'static str) -> Vec<(&'static str, Rule)> {
         ("command", Words),
         ("ports", Ports),
         ("labels", Labels),
+        ("restart", OneOf),
+        ("run_for", Whole(1, 4_294_967_295)),
+        ("node_selector", Labels),
+        ("anti_affinity", YesOrNo),
     ]
 }
 
@@ -193,6 +200,8 @@ fn platform(on: &Things) -> Vec<Entry> {
         "GET /api/v1/deployments/{id}",
         "DELETE /api/v1/deployments/{id}",
         "GET /api/v1/deployments/{id}/history",
+        "GET /api/v1/deployments/{id}/explain",
+        "GET /api/v1/queue",
         "GET /api/v1/events",
         "GET /api/v1/self/info",
         "GET /api/v1/self/liveliness",
@@ -263,6 +272,7 @@ fn clusters_and_deployments(on: &Things) -> Vec<Entry> {
                 ("name", Name(100)),
                 ("provider", OneOf),
                 ("capacity", Amounts),
+                ("nodes", Nodes),
                 ("labels", Labels),
                 ("cloud_provider", Name(63)),
                 ("region", Name(63)),
@@ -271,7 +281,12 @@ fn clusters_and_deployments(on: &Things) -> Vec<Entry> {
         (
             "PATCH /api/v1/clusters/{id}",
             json!({"name": "new"}),
-            vec![("name", Name(100)), ("labels", Labels), ("capacity", Amounts)],
+            vec![
+                ("name", Name(100)),
+                ("labels", Labels),
+                ("capacity", Amounts),
+                ("nodes", Nodes),
+            ],
         ),
         ("POST /api/v1/clusters/{id}/capacity/check", amounts(), amount_fields()),
         ("POST /api/v1/clusters/{id}/capacity/take", amounts(), amount_fields()),
@@ -288,6 +303,7 @@ fn clusters_and_deployments(on: &Things) -> Vec<Entry> {
                 ("name", Name(100)),
                 ("priority", Whole(-1_000_000, 1_000_000)),
                 ("labels", Labels),
+                ("replicas", Whole(1, 1000)),
             ],
         ),
     ]

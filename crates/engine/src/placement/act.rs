@@ -92,8 +92,8 @@ impl Known {
             }
         }
         let place = |(id, places): (DeploymentId, Vec<(u32, Place)>)| {
-            let reason = self.has_its_place(&places);
-            Step::Place(id, places, reason)
+            let on = self.where_it_is(&places);
+            Step::Place(id, places, on)
         };
         let mut steps: Vec<Step> = places.into_iter().map(place).collect();
         steps.extend(decisions.preemptions.iter().map(|preemption| self.preempt(preemption)));
@@ -134,7 +134,7 @@ async fn in_one_transaction(db: &Db, steps: &[Step]) -> store::Result<()> {
 
 async fn take(tx: &mut Tx, step: &Step) -> store::Result<()> {
     match step {
-        Step::Place(id, places, reason) => placing::place(tx, *id, places, reason).await.map(drop),
+        Step::Place(id, places, on) => placing::place(tx, *id, places, on).await.map(drop),
         Step::Preempt { victim, by, reason, .. } => {
             placing::preempt(tx, *victim, *by, reason).await
         }

@@ -1,16 +1,19 @@
 //! Why something waits or yields, in sentences that do not change with every breath of a cluster.
 
+use std::collections::BTreeSet;
+
 use model::cluster::{Cluster, Node};
 use model::world::Wait;
-use model::{Place, ReplicaId, Resources};
+use model::{ClusterId, Place, ReplicaId, Resources};
 
 use super::known::{Asked, Known};
 
 impl Known {
-    pub(super) fn has_its_place(&self, places: &[(u32, Place)]) -> String {
-        let first = places.first().and_then(|(_, place)| self.clusters.get(&place.cluster));
-        let name = first.map_or("its cluster", |cluster| cluster.name.as_str());
-        format!("Has its place on {name}.")
+    /// What users call where these are.
+    pub(super) fn where_it_is(&self, places: &[(u32, Place)]) -> String {
+        let clusters: BTreeSet<ClusterId> = places.iter().map(|(_, place)| place.cluster).collect();
+        let name = |id| self.clusters.get(id).map_or("its cluster", |cluster| &cluster.name);
+        clusters.iter().map(name).collect::<Vec<_>>().join(" and ")
     }
 
     pub(super) fn why_it_yields(&self, by: ReplicaId) -> String {

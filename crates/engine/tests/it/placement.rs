@@ -51,7 +51,7 @@ on_both_engines! {
         world.until_gone(id).await;
         world.until(waiting, Status::Running).await;
         assert_eq!(world.free_cpu(on.id).await, 2);
-        assert!(world.changes_of(id).await.ends_with(&["deleting".into(), "deleted".into()]));
+        assert!(world.changes_of(id).await.ends_with(&["deleting".into(), "stopped".into(), "deleted".into()]));
         check_books(&world.db).await;
     }
 
@@ -111,9 +111,8 @@ on_both_engines! {
         world.until(first, Status::Running).await;
         let second = world.deploy(Some(&on), IMAGE, 4, 0).await;
         let mut tx = world.db.begin(Actor::Anonymous).await.unwrap();
-        let seen = store::deployment::get(&mut tx, store::Scope::All, second).await.unwrap();
         let change = Change { priority: Some(6), ..Change::default() };
-        store::deployment::set(&mut tx, &seen, &change).await.unwrap();
+        store::deployment::set(&mut tx, second, &change).await.unwrap();
         tx.commit().await.unwrap();
         world.until(second, Status::Running).await;
         assert_eq!(world.get(first).await.unwrap().status, Status::Preempted);
@@ -180,24 +179,6 @@ on_both_engines! {
         store::cluster::give_back(&mut tx, on.id, &all).await.unwrap();
         tx.commit().await.unwrap();
         world.until(waiting, Status::Running).await;
-    }
-
-    async fn a_place_under_the_clusters_limit_goes_to_who_waits(engine: Engine) {
-        let mut world = World::still(engine).await;
-        world.limit_per_cluster = 2;
-        world.start_driver();
-        world.start_agent(instant()).await;
-        let on = world.cluster([("cpu", 4)]).await;
-        // Pinned and too large: it takes a place under the limit without ever running.
-        let never = world.deploy(Some(&on), IMAGE, 9, 0).await;
-        let runs = world.deploy(Some(&on), IMAGE, 1, 0).await;
-        world.until(runs, Status::Running).await;
-        let roaming = world.deploy(None, IMAGE, 1, 0).await;
-        world.until_at_rest().await;
-        assert_eq!(world.get(roaming).await.unwrap().status, Status::Queued);
-        world.delete(never).await;
-        world.until(roaming, Status::Running).await;
-        check_books(&world.db).await;
     }
 
     async fn a_shared_cluster_serves_everybody(engine: Engine) {

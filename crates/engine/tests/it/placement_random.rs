@@ -7,7 +7,6 @@ use agent::simulated;
 use model::cluster::Cluster;
 use model::deployment::{Deployment, NewDeployment};
 use model::event::Actor;
-use model::placement::{Held, Waiting, plan};
 use model::{DeploymentId, OrganizationId, Quantity, Resources};
 use store::Scope;
 use store::deployment::Change;
@@ -80,7 +79,7 @@ async fn change(world: &World, dice: &mut Dice) {
     let priority = Some(i64::try_from(dice.below(6)).unwrap());
     let mut tx = world.db.begin(Actor::Anonymous).await.unwrap();
     // It may have come to its end meanwhile.
-    if store::deployment::set(&mut tx, one, &Change { priority, ..Change::default() }).await.is_ok()
+    if store::deployment::set(&mut tx, one.id, &Change { priority, ..Change::default() }).await.is_ok()
     {
         tx.commit().await.unwrap();
     }
@@ -106,33 +105,14 @@ async fn nobody_waits_who_would_fit(world: &World) {
             Some(id) => id == cluster.id,
             None => cluster.organization_id.is_none_or(|owner| owner == one.organization_id),
         };
-        let waiting = all.iter().filter(|one| one.status.is_waiting()).filter(may_run_here);
-        let waiting: Vec<_> = waiting.map(as_waiting).collect();
-        let held = all.iter().filter(|one| one.placed_on == Some(cluster.id));
-        let held: Vec<_> = held.map(as_held).collect();
-        let left = plan(&cluster.total(), &cluster.free(), &held, &waiting);
-        assert!(left.starts.is_empty(), "{:?} could start on {cluster:?}", left.starts);
-        assert!(left.preemptions.is_empty(), "{:?} on {cluster:?}", left.preemptions);
-        assert!(held.iter().all(|held| !held.is_stopping), "something never stopped");
-    }
-}
-
-fn as_waiting(deployment: &Deployment) -> Waiting {
-    Waiting {
-        id: deployment.id,
-        request: deployment.spec.request(),
-        priority: deployment.priority,
-        since: deployment.created_at,
-        fits_elsewhere: false,
-    }
-}
-
-fn as_held(deployment: &Deployment) -> Held {
-    Held {
-        id: deployment.id,
-        request: deployment.spec.request(),
-        priority: deployment.priority,
-        since: deployment.created_at,
-        is_stopping: !deployment.status.is_wanted(),
+        let held: Vec<_> = all.iter().filter(|one| one.placed_on == Some(cluster.id)).collect();
+        assert!(held.iter().all(|one| one.status.is_wanted()), "something never stopped");
+        for one in all.iter().filter(|one| one.status.is_waiting()).filter(may_run_here) {
+            let mut room = cluster.free();
+            assert!(!one.spec.request().fits(&room), "{one:?} could start on {cluster:?}");
+            let lower = held.iter().filter(|other| other.priority < one.priority);
+            lower.for_each(|other| room.add(&other.spec.request()));
+            assert!(!one.spec.request().fits(&room), "{one:?} could displace on {cluster:?}");
+        }
     }
 }

@@ -22,7 +22,7 @@ fn driver(db: &Db) -> Driver {
     let options = Options { resync: Duration::from_millis(200), ..Options::default() };
     Driver::new(db.clone(), options, Metrics::default())
         .with(cluster::Terraform { db: db.clone() })
-        .with(deployment::Placement { db: db.clone(), limit_per_cluster: 10 })
+        .with(deployment::Ending { db: db.clone() })
 }
 
 on_both_engines! {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use agent::{Agent, Link, LinkError, Simulated, simulated};
+use engine::placement::{self, Placement};
 use engine::{Driver, Metrics, Options, cluster, deployment, local_agent};
 use model::agent::{Desired, Report};
 use model::cluster::{Cluster, Provider};
@@ -12,7 +13,7 @@ use model::deployment::{Deployment, NewDeployment, Status};
 use model::event::Actor;
 use model::{ClusterId, DeploymentId, OrganizationId, Resources};
 use store::deployment::Filter;
-use store::{Db, Page, Scope, SystemClock, lease, task};
+use store::{Db, Page, Scope, Stopper, SystemClock, lease, stop, task};
 use testing::{Database, Engine, rows};
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
@@ -24,9 +25,9 @@ pub(crate) struct World {
     pub(crate) db: Db,
     pub(crate) owner: OrganizationId,
     pub(crate) link: Arc<FlakyLink>,
-    pub(crate) limit_per_cluster: i64,
     database: Database,
     driver: Option<Running>,
+    placement: Option<Stopper>,
     agent: Option<JoinHandle<()>>,
 }
 
@@ -37,7 +38,7 @@ impl World {
         let db = database.db.clone();
         let owner = rows::tenant(&db, "acme").await.organization_id;
         let link = Arc::new(FlakyLink::new(&db));
-        Self { db, owner, link, limit_per_cluster: 1000, database, driver: None, agent: None }
+        Self { db, owner, link, database, driver: None, placement: None, agent: None }
     }
 
     /// One in which things move.
@@ -49,11 +50,19 @@ impl World {
     }
 
     pub(crate) fn start_driver(&mut self) {
-        let (db, limit_per_cluster) = (self.db.clone(), self.limit_per_cluster);
+        self.start_driver_with(placement::Settings::default());
+    }
+
+    pub(crate) fn start_driver_with(&mut self, settings: placement::Settings) {
+        let db = self.db.clone();
         let driver = Driver::new(db.clone(), Options::default(), Metrics::default())
             .with(cluster::Terraform { db: db.clone() })
-            .with(deployment::Placement { db, limit_per_cluster });
+            .with(deployment::Ending { db: db.clone() });
         self.driver = Some(start_driver(driver));
+        let (stopper, stop) = stop::channel();
+        let placement = Placement::new(db, settings, "test".into());
+        task::spawn("placement", placement.run(stop));
+        self.placement = Some(stopper);
     }
 
     /// Starts an agent with a new runtime; one that runs is ended at once, as by a crash.

@@ -44,18 +44,19 @@ async fn with_replicas(read: &mut Read, deployments: Vec<Deployment>) -> Result<
 /// Gives waiting replicas of one deployment their places: all of them, or an error and the
 /// transaction can't be committed.
 ///
-/// One that only holds capacity runs from here on; for the others the agent takes over. The locks of
-/// the clusters must be held.
+/// One that only holds capacity runs from here on; for the others the agent takes over. `on` is what
+/// users call where that is. The locks of the clusters must be held.
 pub async fn place(
     tx: &mut Tx,
     id: DeploymentId,
     places: &[(u32, Place)],
-    reason: &str,
+    on: &str,
 ) -> Result<Deployment> {
     let deployment = waiting(tx, id).await?;
+    let reason = format!("Has its place on {on}.");
     for (number, place) in places {
         let id = ReplicaId { deployment: id, number: *number };
-        replica::arrive(tx, &deployment, id, place, reason).await?;
+        replica::arrive(tx, &deployment, id, place, &reason).await?;
     }
     let placed = replica::settle(tx, &deployment, Status::Scheduled.as_str()).await?;
     if placed.spec.image.is_some() {
@@ -67,7 +68,7 @@ pub async fn place(
             "UPDATE replica SET status = 'running', status_reason = $2, started_at = $3 ",
             "WHERE deployment_id = $1 AND status = 'scheduled'"
         ),
-        params![id, "Holds its capacity.", now],
+        params![id, format!("Holds its capacity on {on}."), now],
     )
     .await?;
     super::plan_end(tx, &placed);

@@ -6,8 +6,8 @@ use model::agent::{Observed, Report};
 use model::cluster::Cluster;
 use model::deployment::Deployment;
 use model::event::Actor;
-use model::{ClusterId, OrganizationId, Quantity, Resources};
-use store::deployment::{Limits, placing, reporting};
+use model::{ClusterId, DeploymentId, OrganizationId, Quantity, ReplicaId, Resources};
+use store::deployment::{Limits, placing, replica, reporting};
 use store::{Db, Error, Page, Read, Scope, Tx, cluster, deployment, task};
 use testing::{Dice, check_books, on_both_engines, rows};
 
@@ -58,7 +58,7 @@ on_both_engines! {
         let two = Resources::from([("cpu", 2)]);
         let waiting = rows::deployment(db, own, &rows::new_deployment(None, None, two, 0)).await;
         let mut tx = db.begin(Actor::Server).await.unwrap();
-        placing::place(&mut tx, &waiting, &on, 10).await.unwrap();
+        placing::place(&mut tx, waiting.id, &[(0, rows::only_node(&on))], "main").await.unwrap();
         cluster::take(&mut tx, on.id, &Resources::from([("cpu", 1)])).await.unwrap();
         tx.commit().await.unwrap();
         let mut tx = db.begin(Actor::Server).await.unwrap();
@@ -138,15 +138,17 @@ async fn attempt(
             let own = |id: ClusterId| clusters.iter().find(|cluster| cluster.id == id).cloned();
             let on = one.pinned_to.and_then(own).unwrap_or(on);
             cluster::lock(tx, on.id).await.unwrap();
-            ("place", placing::place(tx, &one, &on, LIMITS.per_cluster).await.map(drop))
+            let numbers = waiting_numbers(tx, one.id).await;
+            let places: Vec<_> = numbers.map(|number| (number, rows::only_node(&on))).collect();
+            ("place", placing::place(tx, one.id, &places, "main").await.map(drop))
         }
         (6, Some(one)) => {
             cluster::lock(tx, one.cluster_id().unwrap_or(on.id)).await.unwrap();
-            let by = dice.pick(&all).unwrap().id;
-            ("preempt", placing::preempt(tx, one.id, by, "Yields.").await)
+            let (victim, by) = (first(one.id), first(dice.pick(&all).unwrap().id));
+            ("preempt", placing::preempt(tx, victim, by, "Yields.").await)
         }
         (7 | 8, Some(one)) => {
-            let word = word(dice, &one, on.id);
+            let word = word(tx, dice, &one, on.id).await;
             cluster::lock(tx, word.cluster).await.unwrap();
             ("report", reporting::report(tx, &word).await)
         }
@@ -173,7 +175,7 @@ fn amounts(dice: &mut Dice) -> Resources {
 }
 
 /// What an agent might say, now or too late.
-fn word(dice: &mut Dice, about: &Deployment, on: ClusterId) -> Report {
+async fn word(read: &mut Read, dice: &mut Dice, about: &Deployment, on: ClusterId) -> Report {
     let observed = match dice.below(6) {
         0 => Observed::Starting,
         1 => Observed::Running { endpoints: vec!["127.0.0.1:80".into()] },
@@ -181,9 +183,22 @@ fn word(dice: &mut Dice, about: &Deployment, on: ClusterId) -> Report {
         3 => Observed::Failed { reason: "It can't.".into() },
         _ => Observed::Gone,
     };
-    let generation = about.desired - i64::from(dice.one_in(4));
-    let cluster = about.placed_on.or(about.pinned_to).unwrap_or(on);
-    Report { deployment: about.id, cluster, generation, observed }
+    let all = replica::of(read, about.id).await.unwrap();
+    let seen = dice.pick(&all).cloned();
+    let replica = seen.as_ref().map_or(first(about.id), |replica| replica.id);
+    let generation = seen.as_ref().map_or(1, |r| r.desired) - i64::from(dice.one_in(4));
+    let cluster = seen.and_then(|replica| replica.place).map_or(on, |place| place.cluster);
+    Report { replica, cluster, generation, observed }
+}
+
+fn first(deployment: DeploymentId) -> ReplicaId {
+    ReplicaId { deployment, number: 0 }
+}
+
+/// The replicas that wait, and with them one that does not, now and then.
+async fn waiting_numbers(read: &mut Read, id: DeploymentId) -> impl Iterator<Item = u32> + use<> {
+    let all = replica::of(read, id).await.unwrap();
+    all.into_iter().filter(|r| r.place.is_none()).map(|r| r.id.number)
 }
 
 async fn clusters(read: &mut Read) -> Vec<Cluster> {
