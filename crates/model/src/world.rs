@@ -30,6 +30,7 @@ mod pool;
 mod preempt;
 mod queue;
 mod reserve;
+mod room;
 mod round;
 mod score;
 mod seek;

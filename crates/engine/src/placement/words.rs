@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use model::cluster::{Cluster, Node};
+use model::cluster::Cluster;
 use model::world::Wait;
 use model::{ClusterId, Place, ReplicaId, Resources};
 
-use super::known::{Asked, Known};
+use super::known::{Asked, Known, in_world};
 
 impl Known {
     /// What users call where these are.
@@ -40,7 +40,7 @@ impl Known {
                 self.settings.preemptions_per_hour.unwrap_or_default()
             ),
             (Wait::Yielding, _) => format!("Waits for lower priorities to stop{here}."),
-            (Wait::Short | Wait::Behind, Some(cluster)) => short(cluster, request),
+            (Wait::Short | Wait::Behind, Some(cluster)) => self.short(cluster, request),
             (Wait::Short | Wait::Behind, None) => format!(
                 "Waits for a cluster with room for {request}, and starts as soon as there is one."
             ),
@@ -66,21 +66,26 @@ fn never(cluster: &Cluster, request: &Resources) -> String {
     }
 }
 
-fn short(cluster: &Cluster, request: &Resources) -> String {
-    let name = &cluster.name;
-    let kinds = match cluster.nodes.as_slice() {
-        [node] => missing(node, request),
-        _ => String::new(),
-    };
-    if kinds.is_empty() {
-        return format!(
-            "Waits for a node of {name} with room for {request}, and starts as soon as there is one."
-        );
+impl Known {
+    fn short(&self, cluster: &Cluster, request: &Resources) -> String {
+        let name = &cluster.name;
+        let [node] = cluster.nodes.as_slice() else {
+            return format!(
+                "Waits for a node of {name} with room for {request}, and starts as soon as there is one."
+            );
+        };
+        let place = Place { cluster: cluster.id, node: node.name.clone() };
+        let free = self.world.free(&in_world(&place)).unwrap_or_default();
+        let missing = request.shortage(&free);
+        let kinds: Vec<&str> = missing.iter().map(|(kind, _)| kind).collect();
+        if kinds.is_empty() {
+            return format!(
+                "Waits for {request} on {name}: that much is free, but kept for others before it."
+            );
+        }
+        format!(
+            "Waits for {} on {name}: it needs {request}, and starts as soon as that is free.",
+            kinds.join(", ")
+        )
     }
-    format!("Waits for {kinds} on {name}: it needs {request}, and starts as soon as that is free.")
-}
-
-fn missing(node: &Node, request: &Resources) -> String {
-    let missing = request.shortage(&node.free());
-    missing.iter().map(|(kind, _)| kind).collect::<Vec<_>>().join(", ")
 }

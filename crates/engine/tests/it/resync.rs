@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::placement::{self, Placement};
 use engine::{Driver, Metrics, Options, cluster, deployment};
 use model::Resources;
 use model::cluster::Status;
 use model::event::Actor;
-use store::{Db, Scope, SystemClock};
+use store::{Db, Scope, SystemClock, stop, task};
 use testing::{Database, on_both_engines, rows};
 
 use crate::probe::{start_driver, until};
@@ -40,7 +41,7 @@ on_both_engines! {
         .await;
     }
 
-    async fn a_deployment_whose_wake_up_was_lost_is_placed(engine: Engine) {
+    async fn what_was_asked_for_while_nobody_was_there_is_placed(engine: Engine) {
         let database = Database::new(engine, Arc::new(SystemClock)).await;
         let db = &database.db;
         let own = rows::tenant(db, "acme").await.organization_id;
@@ -50,8 +51,9 @@ on_both_engines! {
         let roaming = rows::new_deployment(None, None, one, 0);
         let waiting =
             [rows::deployment(db, own, &pinned).await.id, rows::deployment(db, own, &roaming).await.id];
-        lose_all_wake_ups(db).await;
-        let _running = start_driver(driver(db));
+        let (_stopper, stop) = stop::channel();
+        let placement = Placement::new(db.clone(), placement::Settings::default(), "test".into());
+        task::spawn("placement", placement.run(stop));
         for id in waiting {
             until("the deployment runs", async || {
                 let mut read = db.read().await.unwrap();

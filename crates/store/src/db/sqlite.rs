@@ -5,6 +5,7 @@
 //! or the group is full) has the outer transaction committed, with one sync for all, and only then
 //! is any of them told that it is durable.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -254,9 +255,10 @@ fn bind<'c>(
     params: &[Value<'_>],
 ) -> Result<CachedStatement<'c>> {
     let mut statement = connection.prepare_cached(sql)?;
-    for (name, value) in NAMES.iter().zip(params) {
+    for (i, value) in params.iter().enumerate() {
+        let name = NAMES.get(i).map_or_else(|| format!("${}", i + 1).into(), |name| Cow::from(*name));
         let unused = || Error::Broken(format!("{name} is given but not used in: {sql}"));
-        let index = statement.parameter_index(name)?.ok_or_else(unused)?;
+        let index = statement.parameter_index(&name)?.ok_or_else(unused)?;
         statement.raw_bind_parameter(index, value)?;
     }
     Ok(statement)

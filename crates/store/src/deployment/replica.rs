@@ -19,7 +19,7 @@ macro_rules! columns {
 
 /// How many subjects one statement asks for; what is asked for is filled up to one of these, so
 /// that there are few different statements.
-const BATCHES: [usize; 3] = [1, 32, 512];
+const BATCHES: [usize; 3] = [1, 8, 64];
 
 /// The replicas of a deployment, by number.
 pub async fn of(read: &mut Read, deployment: DeploymentId) -> Result<Vec<Replica>> {
