@@ -7,18 +7,6 @@
 //! Pure: no clock, no randomness, no I/O. What is decided depends only on the facts, never on the
 //! order in which they were told.
 
-#![allow(
-    clippy::needless_for_each,
-    clippy::semicolon_if_nothing_returned,
-    clippy::needless_pass_by_value,
-    clippy::ref_option,
-    clippy::similar_names,
-    clippy::struct_field_names,
-    clippy::type_complexity,
-    clippy::unused_self,
-    reason = "to be tidied when the engine takes it over"
-)]
-
 mod class;
 mod cluster;
 mod decision;
