@@ -13,6 +13,7 @@ mod decision;
 mod dry_run;
 mod explain;
 mod node;
+mod order;
 mod place;
 mod pool;
 mod preempt;

@@ -139,10 +139,11 @@ impl World {
         let here = Spot { pool, slot };
         let inside = &mut self.pools[pool];
         let (has, taken) = (inside.learn(&node.capacity), inside.learn(&node.taken));
-        inside.set_capacity(slot, &has, &taken);
+        let mut is_other = inside.set_capacity(slot, &has, &taken) || known.is_none();
         let inner = &mut inside.nodes[slot];
-        inside.is_stale |= inner.is_open != is_open || inner.labels != labels;
+        is_other |= inner.is_open != is_open || inner.labels != labels;
         (inner.labels, inner.is_open) = (labels, is_open);
+        inside.arrange(slot);
         self.check_holds(here);
         if known.is_none() {
             self.bring_home(here);
@@ -150,6 +151,9 @@ impl World {
         self.pools[pool].refresh(slot);
         self.touch(here);
         self.check_stale(pool);
+        if is_other {
+            self.restructured(pool);
+        }
     }
 
     /// Room that is kept on a node that its holder can't use is of no use to anybody.
@@ -207,6 +211,7 @@ impl World {
         self.pools[spot.pool].remove_node(spot.slot);
         self.agenda.forget(spot);
         self.check_stale(spot.pool);
+        self.restructured(spot.pool);
     }
 
     fn leave_home(&mut self, unit: usize, place: &Place) {

@@ -134,7 +134,7 @@ impl World {
         let mut nodes: Vec<(bool, i128, usize, Spot)> = Vec::new();
         for seat in &self.classes[class].seats {
             let pool = &self.pools[seat.pool];
-            for (position, spot) in self.nodes_of(class, seat).into_iter().enumerate() {
+            for (position, spot) in self.nodes_of(class, seat) {
                 let Some(want) = &seat.want else { continue };
                 if self.matches(class, spot) && pool.nodes[spot.slot].is_open {
                     let too_small = !self.could_fit(class, spot, want);
@@ -149,10 +149,11 @@ impl World {
         nodes.into_iter().map(named).collect()
     }
 
-    fn nodes_of(&self, class: usize, seat: &Seat) -> Vec<Spot> {
-        let Some(group) = self.group(class, seat.pool) else { return Vec::new() };
-        let order = &self.pools[seat.pool].groups[group].order;
-        order.iter().map(|&slot| Spot { pool: seat.pool, slot }).collect()
+    fn nodes_of(&self, class: usize, seat: &Seat) -> impl Iterator<Item = (usize, Spot)> {
+        let pool = seat.pool;
+        let group = self.group(class, pool).map(|group| &self.pools[pool].groups[group]);
+        let nodes = group.into_iter().flat_map(|group| group.order.iter());
+        nodes.map(move |(position, slot)| (position, Spot { pool, slot }))
     }
 
     fn shortage(&self, class: usize, rank: &Rank, spot: Spot, is_too_small: bool) -> Shortage {
@@ -213,7 +214,7 @@ impl World {
     fn earliest(&self, class: usize, rank: &Rank, now: Time) -> Option<Time> {
         let seats = self.classes[class].seats.iter();
         let nodes = seats.flat_map(|seat| self.nodes_of(class, seat));
-        let usable = nodes.filter(|&spot| {
+        let usable = nodes.map(|(_, spot)| spot).filter(|&spot| {
             let node = &self.pools[spot.pool].nodes[spot.slot];
             node.is_open && self.may_use(class, spot)
         });

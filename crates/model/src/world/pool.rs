@@ -4,10 +4,11 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use super::node::{Hold, Node, Resident};
+use super::order::{NOWHERE, Order, Sort};
 use super::queue::Queue;
 use super::tree::{CLOSED, Tree};
 use super::unit::{Rank, UnitId};
@@ -18,7 +19,7 @@ use crate::{ClusterId, Time};
 #[derive(Debug, Clone, Default)]
 pub(super) struct Group {
     /// Which node is where; what is scarce comes last, so that first fit keeps it.
-    pub(super) order: Vec<usize>,
+    pub(super) order: Order,
     /// What is free and kept for nobody.
     pub(super) open: Tree,
     /// The same once everybody who stops has stopped.
@@ -53,6 +54,12 @@ pub(super) struct Pool {
     pub(super) promised: BTreeMap<Rank, usize>,
     /// Classes that ask for kinds that the pool has never heard of.
     pub(super) puzzled: BTreeSet<usize>,
+    /// Classes whose heads have waited long enough, which another node may help.
+    pub(super) overdue: BTreeSet<usize>,
+    /// How many nodes have something of each kind.
+    owners: Vec<usize>,
+    /// How rare each kind is, as the orders know it.
+    rarities: Vec<usize>,
     /// Must the orders be computed anew?
     pub(super) is_stale: bool,
     /// What can be had of each node of the pool by displacing all below a priority, for the
@@ -76,7 +83,6 @@ impl Pool {
             groups.len() - 1
         });
         let node = Node::new(cluster, name, group);
-        self.is_stale = true;
         if let Some(slot) = self.vacant.pop() {
             self.nodes[slot] = node;
             return slot;
@@ -93,12 +99,16 @@ impl Pool {
             node.residents.is_empty() && node.leaving.is_empty() && node.holds.is_empty()
         );
         node.is_open = false;
+        for (owners, has) in self.owners.iter_mut().zip(self.capacity.row(slot)) {
+            *owners -= usize::from(*has > 0);
+        }
+        self.withdraw(slot);
         for rows in [&mut self.capacity, &mut self.taken, &mut self.used, &mut self.stopping] {
             rows.row_mut(slot).fill(0);
         }
         self.kept.row_mut(slot).fill(0);
         self.vacant.push(slot);
-        self.is_stale = true;
+        self.is_stale |= self.rarities() != self.rarities;
     }
 
     /// Makes all rows as many and as wide as there are nodes and kinds.
@@ -108,6 +118,7 @@ impl Pool {
             rows.resize(count, width);
         }
         self.kept.resize(count, width);
+        self.owners.resize(width, 0);
         self.queue.widen(width);
     }
 
@@ -122,14 +133,18 @@ impl Pool {
         want
     }
 
-    /// Sets what a node has and what is taken of it by hand.
-    pub(super) fn set_capacity(&mut self, slot: usize, has: &Want, taken: &Want) {
+    /// Sets what a node has and what is taken of it by hand. Tells whether it has other than before.
+    pub(super) fn set_capacity(&mut self, slot: usize, has: &Want, taken: &Want) -> bool {
         let before = self.capacity.row(slot).to_vec();
         for (rows, want) in [(&mut self.capacity, has), (&mut self.taken, taken)] {
             rows.row_mut(slot).fill(0);
             rows.add(slot, want, 1);
         }
-        self.is_stale |= before != self.capacity.row(slot);
+        let after = self.capacity.row(slot);
+        for ((owners, before), after) in self.owners.iter_mut().zip(&before).zip(after) {
+            *owners = *owners + usize::from(*after > 0) - usize::from(*before > 0);
+        }
+        before != after
     }
 
     pub(super) fn capacity(&self, slot: usize) -> &[i64] {
@@ -251,7 +266,7 @@ impl Pool {
         let result = change(&mut self.nodes[slot]);
         let node = &self.nodes[slot];
         let after = node.cheapest();
-        if !self.is_stale && before != after {
+        if !self.is_stale && node.sort.is_some() && before != after {
             for (group, position) in [0, node.group].into_iter().zip(node.positions) {
                 let yielding = &mut self.groups[group].yielding;
                 before.map(|(priority, started)| yielding.remove(&(priority, started, position)));
@@ -264,30 +279,39 @@ impl Pool {
 
     /// Tells the trees what a node has now.
     pub(super) fn refresh(&mut self, slot: usize) {
-        if self.is_stale {
+        if self.is_stale || self.nodes[slot].sort.is_none() {
             return;
         }
-        let rows = self.rooms(slot);
-        let node = &self.nodes[slot];
-        for (group, position) in [0, node.group].into_iter().zip(node.positions) {
-            let group = &mut self.groups[group];
-            if group.order.len() > 1 {
-                group.open.set(position, &rows[0]);
-                group.coming.set(position, &rows[1]);
-            }
+        for (i, group) in [0, self.nodes[slot].group].into_iter().enumerate() {
+            self.show(group, self.nodes[slot].positions[i], Some(slot));
         }
-        self.scratch = rows;
-        let mut reach = std::mem::take(&mut self.reach);
-        for (priority, tree) in &mut reach {
-            tree.set(self.nodes[slot].positions[0], &self.reach_row(slot, *priority));
-        }
-        self.reach = reach;
     }
 
-    fn reach_row(&self, slot: usize, priority: i64) -> Vec<i64> {
-        let node = &self.nodes[slot];
-        let reach = |k| self.soon(slot, k).saturating_add(node.held_below(priority, k));
-        (0..self.kinds.len()).map(|k| if node.is_open { reach(k) } else { CLOSED }).collect()
+    /// Tells the trees of a group what is at a position.
+    fn show(&mut self, group: usize, position: usize, slot: Option<usize>) {
+        let rows = self.rooms(slot);
+        let inside = &mut self.groups[group];
+        if !inside.open.is_empty() {
+            inside.open.set(position, &rows[0]);
+            inside.coming.set(position, &rows[1]);
+        }
+        self.scratch = rows;
+        if group == 0 {
+            let mut reach = std::mem::take(&mut self.reach);
+            for (priority, tree) in &mut reach {
+                tree.set(position, &self.reach_row(slot, *priority));
+            }
+            self.reach = reach;
+        }
+    }
+
+    fn reach_row(&self, slot: Option<usize>, priority: i64) -> Vec<i64> {
+        let open = slot.filter(|slot| self.nodes[*slot].is_open);
+        let reach = |slot: usize, k| {
+            let below = self.nodes[slot].held_below(priority, k);
+            self.soon(slot, k).saturating_add(below)
+        };
+        (0..self.kinds.len()).map(|k| open.map_or(CLOSED, |slot| reach(slot, k))).collect()
     }
 
     /// Positions where `want` fits if all below a priority yield and nothing is kept; none if there
@@ -305,37 +329,40 @@ impl Pool {
         };
         let mut found = Vec::new();
         tree.each_fit(want, &mut |position| {
-            found.push(position);
+            found.extend(self.groups[0].order.get(position).map(|_| position));
             if found.len() > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         if self.reach.len() == REACHES {
             self.reach.remove(0);
         }
         self.reach.push((priority, tree));
-        found.retain(|position| *position < self.groups[0].order.len());
         (found.len() <= most).then_some(found)
     }
 
     fn plant_reach(&self, priority: i64) -> Tree {
         let order = &self.groups[0].order;
-        let mut tree = Tree::new(order.len(), self.kinds.len());
-        for (position, &slot) in order.iter().enumerate() {
-            tree.put(position, &self.reach_row(slot, priority));
+        let mut tree = Tree::new(order.positions(), self.kinds.len());
+        for (position, slot) in order.iter() {
+            tree.put(position, &self.reach_row(Some(slot), priority));
         }
         tree.build();
         tree
     }
 
     /// What is open and what is coming, kept for nobody.
-    fn rooms(&mut self, slot: usize) -> [Vec<i64>; 2] {
+    fn rooms(&mut self, slot: Option<usize>) -> [Vec<i64>; 2] {
         let mut rows = std::mem::take(&mut self.scratch);
         rows.iter_mut().for_each(Vec::clear);
+        let Some(slot) = slot.filter(|slot| self.nodes[*slot].is_open) else {
+            for row in &mut rows {
+                row.resize(self.kinds.len(), CLOSED);
+            }
+            return rows;
+        };
         for k in 0..self.kinds.len() {
             let coming = self.soon(slot, k).saturating_sub(self.kept.at(slot, k));
-            let open = coming.min(self.free(slot, k));
-            let is_open = self.nodes[slot].is_open;
-            rows[0].push(if is_open { open } else { CLOSED });
-            rows[1].push(if is_open { coming } else { CLOSED });
+            rows[0].push(coming.min(self.free(slot, k)));
+            rows[1].push(coming);
         }
         rows
     }
@@ -349,37 +376,96 @@ impl Pool {
         self.nodes[slot].is_open && want.iter().all(|&(k, amount)| amount <= room(k))
     }
 
-    /// Computes orders and indexes anew, if nodes or what they have changed.
+    /// Computes orders and indexes anew, if kinds have changed or how rare they are.
     pub(super) fn settle(&mut self) {
         if !std::mem::take(&mut self.is_stale) {
             return;
         }
-        self.reach.clear();
-        let order = self.order();
+        self.rarities = self.rarities();
         for group in &mut self.groups {
             *group = Group::default();
         }
-        for slot in order {
-            let home = self.nodes[slot].group;
-            for (i, group) in [0, home].into_iter().enumerate() {
-                self.nodes[slot].positions[i] = self.groups[group].order.len();
-                self.groups[group].order.push(slot);
+        let vacant: BTreeSet<usize> = self.vacant.iter().copied().collect();
+        for slot in (0..self.nodes.len()).filter(|slot| !vacant.contains(slot)) {
+            let sort = self.sort(slot);
+            for group in [0, self.nodes[slot].group] {
+                self.groups[group].order.add(sort.clone(), slot);
             }
+            self.nodes[slot].sort = Some(sort);
         }
         for group in 0..self.groups.len() {
             self.plant(group);
         }
     }
 
+    /// Puts a node where it belongs, as it is new or what it has is.
+    pub(super) fn arrange(&mut self, slot: usize) {
+        self.is_stale |= self.rarities() != self.rarities;
+        if self.is_stale {
+            return;
+        }
+        let sort = self.sort(slot);
+        if self.nodes[slot].sort.as_ref() == Some(&sort) {
+            return;
+        }
+        self.withdraw(slot);
+        for (i, group) in [0, self.nodes[slot].group].into_iter().enumerate() {
+            match self.groups[group].order.insert(&sort, slot) {
+                Some(moved) => self.reseat(i, group, moved),
+                None => self.plant(group),
+            }
+        }
+        self.nodes[slot].sort = Some(sort);
+    }
+
+    /// Takes a node out of all orders and indexes.
+    fn withdraw(&mut self, slot: usize) {
+        let Some(sort) = self.nodes[slot].sort.take() else { return };
+        for (i, group) in [0, self.nodes[slot].group].into_iter().enumerate() {
+            let position = std::mem::replace(&mut self.nodes[slot].positions[i], NOWHERE);
+            let cheapest = self.nodes[slot].cheapest();
+            let inside = &mut self.groups[group];
+            inside.order.remove(&sort);
+            cheapest.map(|(low, started)| inside.yielding.remove(&(low, started, position)));
+            if !self.is_stale {
+                self.show(group, position, None);
+            }
+        }
+    }
+
+    /// Tells the indexes of a group that nodes have moved to these positions, or from one to
+    /// another of them.
+    fn reseat(&mut self, i: usize, group: usize, moved: Range<usize>) {
+        let inside = &mut self.groups[group];
+        let slots = moved.clone().filter_map(|p| Some((p, inside.order.get(p)?)));
+        let slots: Vec<(usize, usize)> = slots.collect();
+        let nodes = &mut self.nodes;
+        for &(_, slot) in &slots {
+            let (cheapest, old) = (nodes[slot].cheapest(), nodes[slot].positions[i]);
+            cheapest.map(|(low, started)| inside.yielding.remove(&(low, started, old)));
+        }
+        for &(position, slot) in &slots {
+            nodes[slot].positions[i] = position;
+            let cheapest = nodes[slot].cheapest();
+            cheapest.map(|(low, started)| inside.yielding.insert((low, started, position)));
+        }
+        for position in moved {
+            self.show(group, position, self.groups[group].order.get(position));
+        }
+    }
+
+    /// Makes the indexes of a group from its order.
     fn plant(&mut self, group: usize) {
-        let order = std::mem::take(&mut self.groups[group].order);
+        let mut order = std::mem::take(&mut self.groups[group].order);
+        order.spread();
         // A group of one is looked at directly.
-        let (count, width) = (if order.len() > 1 { order.len() } else { 0 }, self.kinds.len());
+        let (count, width) = (if order.len() > 1 { order.positions() } else { 0 }, self.kinds.len());
         let (mut open, mut coming) = (Tree::new(count, width), Tree::new(count, width));
-        let mut yielding = Vec::with_capacity(count);
-        for (position, &slot) in order.iter().enumerate() {
+        let mut yielding = Vec::with_capacity(order.len());
+        for (position, slot) in order.iter() {
+            self.nodes[slot].positions[usize::from(group > 0)] = position;
             if count > 0 {
-                let rows = self.rooms(slot);
+                let rows = self.rooms(Some(slot));
                 open.put(position, &rows[0]);
                 coming.put(position, &rows[1]);
                 self.scratch = rows;
@@ -391,29 +477,31 @@ impl Pool {
         coming.build();
         let yielding = yielding.into_iter().collect();
         self.groups[group] = Group { order, open, coming, yielding };
+        if group == 0 {
+            self.reach.clear();
+        }
     }
 
-    /// All nodes: common kinds before rare ones, small before large, then by name.
-    fn order(&self) -> Vec<usize> {
-        let mut slots: Vec<usize> = (0..self.nodes.len()).collect();
-        let vacant: BTreeSet<usize> = self.vacant.iter().copied().collect();
-        slots.retain(|slot| !vacant.contains(slot));
-        let width = self.kinds.len();
-        let owners: Vec<usize> = (0..width)
-            .map(|k| slots.iter().filter(|&&s| self.capacity.at(s, k) > 0).count())
-            .collect();
-        let most: Vec<i64> = (0..width)
-            .map(|k| slots.iter().map(|&s| self.capacity.at(s, k)).max().unwrap_or(0).max(1))
-            .collect();
-        slots.sort_by_cached_key(|&slot| {
-            let row = self.capacity.row(slot);
-            let has = (0..width).filter(|&k| row[k] > 0);
-            let rarest = has.map(|k| owners[k]).min().unwrap_or(0);
-            let size: i128 =
-                (0..width).map(|k| i128::from(row[k]) * 1000 / i128::from(most[k])).sum();
-            let node = &self.nodes[slot];
-            (Reverse(rarest), size, node.cluster, node.name.clone())
-        });
-        slots
+    /// How many kinds are more common than each; the same for kinds that are equally common.
+    fn rarities(&self) -> Vec<usize> {
+        let more = |count: usize| self.owners.iter().filter(|other| **other > count).count();
+        // What nobody has is in no order.
+        self.owners.iter().map(|&count| if count > 0 { more(count) } else { 0 }).collect()
     }
+
+    fn sort(&self, slot: usize) -> Sort {
+        let row = self.capacity.row(slot);
+        let has = || row.iter().enumerate().filter(|(_, has)| **has > 0);
+        let rarity = has().map(|(k, _)| self.rarities[k]).max().unwrap_or(usize::MAX);
+        let size = has().map(|(_, has)| log2_1024ths(has.unsigned_abs())).sum();
+        let node = &self.nodes[slot];
+        Sort { rarity, size, cluster: node.cluster, name: node.name.clone() }
+    }
+}
+
+/// The logarithm in steps of a thousandth or so, growing straight between powers of two.
+fn log2_1024ths(n: u64) -> u64 {
+    let whole = u64::from(n.max(1).ilog2());
+    let part = (u128::from(n.max(1)) << 10 >> whole) & 1023;
+    whole * 1024 + u64::try_from(part).unwrap_or(0)
 }

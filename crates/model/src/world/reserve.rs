@@ -49,6 +49,7 @@ impl World {
         }
         for seat in &inside.seats {
             let pool = &mut self.pools[seat.pool];
+            pool.overdue.remove(&class);
             if pool.wanting.remove(&rank).is_some() && pool.wanting.is_empty() {
                 self.wanting.remove(&seat.pool);
             }
@@ -162,6 +163,9 @@ impl World {
             self.due.remove(&(at, class));
             self.classes[class].due = None;
             let Some((rank, unit)) = self.classes[class].head() else { continue };
+            for seat in &self.classes[class].seats {
+                self.pools[seat.pool].overdue.insert(class);
+            }
             let has_hold = matches!(self.entries[unit].state, State::Waiting { hold: Some(_), .. });
             if let Some(pool) = self.pool_for_keeping(class).filter(|_| !has_hold) {
                 self.pools[pool].wanting.insert(rank, class);
@@ -233,16 +237,16 @@ impl World {
     fn nearest(&self, class: usize, pool: usize, rank: &Rank) -> Option<usize> {
         let inside = &self.pools[pool];
         let want = self.classes[class].want(pool)?;
-        let nodes = inside.groups[self.group(class, pool)?].order.iter().enumerate();
-        let fitting = nodes.filter(|&(_, &slot)| {
+        let nodes = inside.groups[self.group(class, pool)?].order.iter();
+        let fitting = nodes.filter(|&(_, slot)| {
             inside.nodes[slot].is_open && self.could_fit(class, Spot { pool, slot }, want)
         });
         fitting
-            .min_by_key(|&(position, &slot)| {
+            .min_by_key(|&(position, slot)| {
                 let aged = inside.nodes[slot].holds.len();
                 (aged, inside.lack_permille(slot, want, rank), position)
             })
-            .map(|(_, &slot)| slot)
+            .map(|(_, slot)| slot)
     }
 
     pub(super) fn say(&mut self, unit: usize, wait: Wait, out: &mut Decisions) {

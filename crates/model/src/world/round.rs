@@ -82,16 +82,20 @@ impl World {
     /// Brings the indexes of all pools up to date whose nodes have changed.
     pub(super) fn settle(&mut self) {
         for pool in std::mem::take(&mut self.stale) {
-            self.structure += 1;
             self.pools[pool].settle();
             for class in std::mem::take(&mut self.pools[pool].puzzled) {
                 self.unseat(class);
                 self.seat(class);
             }
-            let waiting: Vec<usize> = self.pools[pool].queue.waiting().collect();
-            for class in waiting {
-                self.set_due(class);
-            }
+            self.restructured(pool);
+        }
+    }
+
+    /// What nodes a pool has, or what they have, has changed: room may be kept where it could not.
+    pub(super) fn restructured(&mut self, pool: usize) {
+        self.structure += 1;
+        for class in std::mem::take(&mut self.pools[pool].overdue) {
+            self.set_due(class);
         }
     }
 

@@ -25,6 +25,11 @@ impl Tree {
         Self { leaves, width, cells: vec![CLOSED; 2 * leaves * width] }
     }
 
+    /// Has it no nodes, not even closed ones?
+    pub(super) fn is_empty(&self) -> bool {
+        self.leaves == 0
+    }
+
     fn row(&self, i: usize) -> &[i64] {
         &self.cells[i * self.width..(i + 1) * self.width]
     }
