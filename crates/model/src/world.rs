@@ -33,7 +33,7 @@ use std::time::Duration;
 pub use cluster::{Cluster, Node};
 pub use decision::{Backfill, Decisions, Preemption, Reservation, Start, Wait, Waiting, Why};
 pub use dry_run::Outcome;
-pub use explain::{Explanation, Shortage, Verdict};
+pub use explain::{Explanation, LAST_POSITION, Shortage, Verdict};
 pub use unit::{Place, Target, Unit, UnitId};
 
 use class::{Class, Key};

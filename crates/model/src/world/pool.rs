@@ -459,7 +459,8 @@ impl Pool {
         let mut order = std::mem::take(&mut self.groups[group].order);
         order.spread();
         // A group of one is looked at directly.
-        let (count, width) = (if order.len() > 1 { order.positions() } else { 0 }, self.kinds.len());
+        let (count, width) =
+            (if order.len() > 1 { order.positions() } else { 0 }, self.kinds.len());
         let (mut open, mut coming) = (Tree::new(count, width), Tree::new(count, width));
         let mut yielding = Vec::with_capacity(order.len());
         for (position, slot) in order.iter() {

@@ -154,24 +154,24 @@ impl World {
         }
     }
 
-    /// Moves those who have waited long enough to where room is kept by rank.
-    pub(super) fn note_who_is_due(&mut self, now: Time) {
-        while let Some(&(at, class)) = self.due.first() {
-            if at > now {
-                return;
-            }
-            self.due.remove(&(at, class));
-            self.classes[class].due = None;
-            let Some((rank, unit)) = self.classes[class].head() else { continue };
-            for seat in &self.classes[class].seats {
-                self.pools[seat.pool].overdue.insert(class);
-            }
-            let has_hold = matches!(self.entries[unit].state, State::Waiting { hold: Some(_), .. });
-            if let Some(pool) = self.pool_for_keeping(class).filter(|_| !has_hold) {
-                self.pools[pool].wanting.insert(rank, class);
-                self.check_wanting(pool);
-            }
+    /// Moves the first who has waited long enough to where room is kept by rank; false if none has.
+    pub(super) fn note_who_is_due(&mut self, now: Time, out: &mut Decisions) -> bool {
+        let Some(&(at, class)) = self.due.first().filter(|(at, _)| *at <= now) else {
+            return false;
+        };
+        out.steps += 1;
+        self.due.remove(&(at, class));
+        self.classes[class].due = None;
+        let Some((rank, unit)) = self.classes[class].head() else { return true };
+        for seat in &self.classes[class].seats {
+            self.pools[seat.pool].overdue.insert(class);
         }
+        let has_hold = matches!(self.entries[unit].state, State::Waiting { hold: Some(_), .. });
+        if let Some(pool) = self.pool_for_keeping(class).filter(|_| !has_hold) {
+            self.pools[pool].wanting.insert(rank, class);
+            self.check_wanting(pool);
+        }
+        true
     }
 
     fn no_longer_due(&mut self, class: usize) {
@@ -194,14 +194,21 @@ impl World {
         seats.find(|seat| self.fits_empty(class, seat, true)).map(|seat| seat.pool)
     }
 
-    /// Keeps room for those who have waited long, the best-ranked first. True if it did.
-    pub(super) fn keep_room(&mut self, out: &mut Decisions) -> bool {
+    /// Keeps room for those who have waited long, the best-ranked first, in as many steps as are
+    /// left. True if it did.
+    pub(super) fn keep_room(&mut self, steps: usize, out: &mut Decisions) -> bool {
         let pools: Vec<usize> = self.wanting.iter().copied().collect();
         let before = out.reservations.len();
         for pool in pools {
-            while self.keep_one(pool, out) {}
-            // Nobody else can get any before something is let go.
-            self.wanting.remove(&pool);
+            let mut is_left = true;
+            while is_left && out.steps < steps {
+                out.steps += 1;
+                is_left = self.keep_one(pool, out);
+            }
+            if !is_left {
+                // Nobody else can get any before something is let go.
+                self.wanting.remove(&pool);
+            }
         }
         // By unit, as pools have no order of their own.
         out.reservations[before..].sort_by_key(|reservation| reservation.unit);
@@ -213,14 +220,17 @@ impl World {
     fn keep_one(&mut self, pool: usize, out: &mut Decisions) -> bool {
         let inside = &self.pools[pool];
         let Some((&rank, &class)) = inside.wanting.first_key_value() else { return false };
+        let limit = (inside.groups[0].order.len() * self.settings.kept_permille / 1000).max(1);
+        let last = inside.aged.last_key_value().map(|(last, &unit)| (*last, unit));
+        let yields = last.filter(|_| inside.aged.len() >= limit);
+        if yields.is_some_and(|(last, _)| last <= rank) {
+            return false;
+        }
         let Some(slot) = self.nearest(class, pool, &rank) else {
             self.pools[pool].wanting.remove(&rank);
             return true;
         };
-        let limit = (inside.groups[0].order.len() * self.settings.kept_permille / 1000).max(1);
-        if inside.aged.len() >= limit {
-            let last = inside.aged.last_key_value().map(|(last, &unit)| (*last, unit));
-            let Some((_, last)) = last.filter(|(last, _)| rank < *last) else { return false };
+        if let Some((_, last)) = yields {
             self.drop_hold(last);
             self.set_due(self.entries[last].class);
         }

@@ -66,12 +66,11 @@ impl World {
         self.settle();
         let mut out = Decisions::default();
         while out.steps < steps.max(1) {
-            if self.step(now, &mut out) {
+            if self.step(now, &mut out) || self.note_who_is_due(now, &mut out) {
                 continue;
             }
-            self.note_who_is_due(now);
-            if !self.keep_room(&mut out) && self.agenda.unlooked.is_empty() {
-                out.is_complete = true;
+            if !self.keep_room(steps.max(1), &mut out) && self.agenda.unlooked.is_empty() {
+                out.is_complete = self.wanting.is_empty();
                 break;
             }
         }
