@@ -25,13 +25,16 @@ mod speed;
 #[path = "placement/table.rs"]
 mod table;
 
+/// Measures something, or less of it if that must be quick.
+type Part = fn(bool) -> Vec<table::Row>;
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let is_quick = arguments.iter().any(|argument| argument == "--quick");
     let named: Vec<&String> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
     let load = table::load();
     table::head();
-    let parts: [(&str, fn(bool) -> Vec<table::Row>); 4] = [
+    let parts: [(&str, Part); 4] = [
         ("packing", packing::rows),
         ("speed", speed::rows),
         ("change", change::rows),
@@ -39,7 +42,9 @@ fn main() {
     ];
     for (name, rows) in parts {
         if named.is_empty() || named.iter().any(|other| *other == name) {
+            let begin = std::time::Instant::now();
             table::print(&rows(is_quick));
+            eprintln!("{name} took {:.1} s", begin.elapsed().as_secs_f64());
         }
     }
     table::machine(&load);

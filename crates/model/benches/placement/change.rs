@@ -170,7 +170,7 @@ fn request(random: &mut Random) -> [i64; 3] {
 fn held(n: u32) -> Unit {
     let mut random = Random(n.into());
     let priority = random.range(0, 9);
-    let ends_at = (n % 10 == 0).then(|| Time(random.range(7_200_000_000, 9_000_000_000)));
+    let ends_at = n.is_multiple_of(10).then(|| Time(random.range(7_200_000_000, 9_000_000_000)));
     Unit { ends_at, ..unit(n, priority, [320, 0, 1280]) }
 }
 

@@ -25,10 +25,12 @@ fn large(kind: &Kind, seeds: u64) -> Row {
         shares_by_node.extend(bound::by_node(&family).map(|most| 100.0 * got / most));
         size = family.requests.len();
     }
-    let mut result = format!("{} of the volume bound", spread(&shares));
-    if !shares_by_node.is_empty() {
-        result += &format!("; {} of the bound per node", spread(&shares_by_node));
-    }
+    let by_node = if shares_by_node.is_empty() {
+        String::new()
+    } else {
+        format!("; {} of the bound per node", spread(&shares_by_node))
+    };
+    let result = format!("{} of the volume bound{by_node}", spread(&shares));
     let name = kind.name;
     Row::new(format!("packing, {name}: 300 nodes, about {size} requests"), result, "≥ 97 %")
 }

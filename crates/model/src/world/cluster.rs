@@ -139,6 +139,7 @@ impl World {
         let here = Spot { pool, slot };
         let inside = &mut self.pools[pool];
         let (has, taken) = (inside.learn(&node.capacity), inside.learn(&node.taken));
+        let was = inside.was(slot);
         let mut is_other = inside.set_capacity(slot, &has, &taken) || known.is_none();
         let inner = &mut inside.nodes[slot];
         is_other |= inner.is_open != is_open || inner.labels != labels;
@@ -153,6 +154,7 @@ impl World {
         self.check_stale(pool);
         if is_other {
             self.restructured(pool);
+            self.check_loss(here, &was);
         }
     }
 
@@ -208,10 +210,12 @@ impl World {
         for unit in on {
             self.leave_home(unit, &place);
         }
+        let was = self.pools[spot.pool].was(spot.slot);
         self.pools[spot.pool].remove_node(spot.slot);
         self.agenda.forget(spot);
         self.check_stale(spot.pool);
         self.restructured(spot.pool);
+        self.check_loss(spot, &was);
     }
 
     fn leave_home(&mut self, unit: usize, place: &Place) {

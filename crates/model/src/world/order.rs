@@ -62,6 +62,13 @@ impl Order {
         Some(*slot)
     }
 
+    /// Nodes near to where one belongs: those just before and after.
+    pub(super) fn near(&self, sort: &Sort, count: usize) -> impl Iterator<Item = usize> {
+        let before = self.at.range(..sort).rev().take(count);
+        let after = self.at.range(sort..).take(count);
+        before.chain(after).map(|(_, (slot, _))| *slot)
+    }
+
     /// Adds a node that gets its position at the next [`Order::spread`].
     pub(super) fn add(&mut self, sort: Sort, slot: usize) {
         self.at.insert(sort, (slot, NOWHERE));

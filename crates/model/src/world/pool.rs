@@ -54,7 +54,8 @@ pub(super) struct Pool {
     pub(super) promised: BTreeMap<Rank, usize>,
     /// Classes that ask for kinds that the pool has never heard of.
     pub(super) puzzled: BTreeSet<usize>,
-    /// Classes whose heads have waited long enough, which another node may help.
+    /// Classes whose heads have waited long enough and would want room here, were there a node for
+    /// them.
     pub(super) overdue: BTreeSet<usize>,
     /// How many nodes have something of each kind.
     owners: Vec<usize>,
@@ -67,6 +68,18 @@ pub(super) struct Pool {
     reach: Vec<(i64, Tree)>,
     scratch: [Vec<i64>; 2],
 }
+
+/// What a node was like before it changed.
+#[derive(Debug)]
+pub(super) struct Was {
+    sort: Option<Sort>,
+    labels: BTreeMap<String, String>,
+    pub(super) is_open: bool,
+    capacity: Vec<i64>,
+}
+
+/// How many nodes on both sides are near.
+const NEAR: usize = 16;
 
 /// For how many priorities such trees are kept.
 const REACHES: usize = 4;
@@ -147,6 +160,32 @@ impl Pool {
         before != after
     }
 
+    /// Is there a node near by that takes units and is as good as one was?
+    pub(super) fn has_another(&self, slot: usize, was: &Was) -> bool {
+        let (Some(sort), Some(all)) = (&was.sort, self.groups.first()) else { return false };
+        all.order.near(sort, NEAR).filter(|other| *other != slot).any(|other| {
+            let node = &self.nodes[other];
+            let is_as_large =
+                self.capacity.row(other).iter().zip(&was.capacity).all(|(a, b)| a >= b);
+            node.is_open && is_as_large && node.labels == was.labels
+        })
+    }
+
+    /// Could somebody have used a node who can't any more?
+    pub(super) fn is_worse(&self, slot: usize, was: &Was) -> bool {
+        let node = &self.nodes[slot];
+        let has_less = was.capacity.iter().zip(self.capacity.row(slot)).any(|(a, b)| a > b);
+        was.is_open && (!node.is_open || has_less || node.labels != was.labels)
+    }
+
+    /// What a node is like.
+    pub(super) fn was(&self, slot: usize) -> Was {
+        let node = &self.nodes[slot];
+        let capacity = self.capacity.row(slot).to_vec();
+        let (sort, labels) = (node.sort.clone(), node.labels.clone());
+        Was { sort, labels, is_open: node.is_open, capacity }
+    }
+
     pub(super) fn capacity(&self, slot: usize) -> &[i64] {
         self.capacity.row(slot)
     }
@@ -199,8 +238,11 @@ impl Pool {
         let node = &self.nodes[slot];
         let lack = |&(k, amount): &(usize, i64)| {
             let room = self.soon(slot, k).saturating_sub(node.held_for(rank, k));
-            let missing = i128::from(amount) - i128::from(room);
-            missing.max(0) * 1000 / i128::from(self.capacity.at(slot, k).max(1))
+            let (missing, has) = (amount.saturating_sub(room), self.capacity.at(slot, k).max(1));
+            match missing.max(0).checked_mul(1000) {
+                Some(thousandfold) => i128::from(thousandfold / has),
+                None => i128::from(missing) * 1000 / i128::from(has),
+            }
         };
         want.iter().map(lack).sum()
     }

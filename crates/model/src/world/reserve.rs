@@ -163,11 +163,13 @@ impl World {
         self.due.remove(&(at, class));
         self.classes[class].due = None;
         let Some((rank, unit)) = self.classes[class].head() else { return true };
-        for seat in &self.classes[class].seats {
-            self.pools[seat.pool].overdue.insert(class);
+        let chosen = self.pool_for_keeping(class);
+        let better = self.classes[class].seats.iter().map(|seat| seat.pool);
+        for pool in better.take_while(|pool| Some(*pool) != chosen) {
+            self.pools[pool].overdue.insert(class);
         }
         let has_hold = matches!(self.entries[unit].state, State::Waiting { hold: Some(_), .. });
-        if let Some(pool) = self.pool_for_keeping(class).filter(|_| !has_hold) {
+        if let Some(pool) = chosen.filter(|_| !has_hold) {
             self.pools[pool].wanting.insert(rank, class);
             self.check_wanting(pool);
         }
@@ -189,7 +191,7 @@ impl World {
     }
 
     /// The first pool where the class would fit if a node were empty.
-    fn pool_for_keeping(&self, class: usize) -> Option<usize> {
+    pub(super) fn pool_for_keeping(&self, class: usize) -> Option<usize> {
         let mut seats = self.classes[class].seats.iter();
         seats.find(|seat| self.fits_empty(class, seat, true)).map(|seat| seat.pool)
     }
@@ -228,6 +230,7 @@ impl World {
         }
         let Some(slot) = self.nearest(class, pool, &rank) else {
             self.pools[pool].wanting.remove(&rank);
+            self.set_due(class);
             return true;
         };
         if let Some((_, last)) = yields {

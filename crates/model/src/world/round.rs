@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::decision::{Backfill, Decisions, Preemption, Reservation, Start, Wait, Why};
+use super::pool::Was;
 use super::preempt::Victims;
 use super::queue::Probe;
 use super::unit::{Rank, Spot};
@@ -94,6 +95,37 @@ impl World {
     pub(super) fn restructured(&mut self, pool: usize) {
         self.structure += 1;
         for class in std::mem::take(&mut self.pools[pool].overdue) {
+            self.set_due(class);
+        }
+        self.check_wanting(pool);
+    }
+
+    /// If a node is not what it was, those may want room elsewhere who wanted it in its pool.
+    pub(super) fn check_loss(&mut self, spot: Spot, was: &Was) {
+        let pool = &self.pools[spot.pool];
+        if pool.wanting.is_empty() || !pool.is_worse(spot.slot, was) {
+            return;
+        }
+        let has_another = pool.has_another(spot.slot, was);
+        let cluster = pool.nodes[spot.slot].cluster;
+        let concerned: Vec<usize> = if has_another {
+            self.pinned.get(&cluster).into_iter().flatten().copied().collect()
+        } else {
+            pool.wanting.values().copied().collect()
+        };
+        for class in concerned {
+            self.check_pool(class, spot.pool);
+        }
+    }
+
+    /// A class that wants room in a pool where no node would do any more looks for another.
+    fn check_pool(&mut self, class: usize, pool: usize) {
+        let Some(rank) = self.classes[class].shown else { return };
+        if self.pools[pool].wanting.contains_key(&rank)
+            && self.pool_for_keeping(class) != Some(pool)
+        {
+            self.pools[pool].wanting.remove(&rank);
+            self.check_wanting(pool);
             self.set_due(class);
         }
     }
