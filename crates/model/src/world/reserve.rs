@@ -7,6 +7,9 @@ use super::unit::{Rank, Spot};
 use super::{Hold, State, World, node};
 use crate::Time;
 
+/// How many nodes are compared for room to be kept on.
+const COMPARED: usize = if cfg!(test) { 2 } else { 256 };
+
 impl World {
     pub(super) fn line_up(&mut self, unit: usize) {
         let entry = &self.entries[unit];
@@ -246,20 +249,29 @@ impl World {
         true
     }
 
-    /// The node that lacks the least for a class, among those where it would fit when empty.
+    /// The node that lacks the least for a class, among those where it would fit when empty. One
+    /// where room is kept for nobody else is better, and of these only the first few are compared.
     fn nearest(&self, class: usize, pool: usize, rank: &Rank) -> Option<usize> {
         let inside = &self.pools[pool];
         let want = self.classes[class].want(pool)?;
-        let nodes = inside.groups[self.group(class, pool)?].order.iter();
-        let fitting = nodes.filter(|&(_, slot)| {
-            inside.nodes[slot].is_open && self.could_fit(class, Spot { pool, slot }, want)
-        });
-        fitting
-            .min_by_key(|&(position, slot)| {
-                let aged = inside.nodes[slot].holds.len();
-                (aged, inside.lack_permille(slot, want, rank), position)
-            })
-            .map(|(_, slot)| slot)
+        let mut left = COMPARED;
+        let mut best = None;
+        for (position, slot) in inside.groups[self.group(class, pool)?].order.iter() {
+            let node = &inside.nodes[slot];
+            if !node.is_open || !self.could_fit(class, Spot { pool, slot }, want) {
+                continue;
+            }
+            let lack = inside.lack_permille(slot, want, rank);
+            let score = (node.holds.len(), lack, position);
+            if best.is_none_or(|(other, _)| score < other) {
+                best = Some((score, slot));
+            }
+            left -= usize::from(node.holds.is_empty());
+            if left == 0 {
+                break;
+            }
+        }
+        best.map(|(_, slot)| slot)
     }
 
     pub(super) fn say(&mut self, unit: usize, wait: Wait, out: &mut Decisions) {
