@@ -3,14 +3,13 @@
 //! Each change is undone before the next, outside of what is timed, so that all find the same.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
 
 use model::world::{Cluster, Decisions, Place, Unit, World};
 use model::{ClusterId, Time};
 
 use crate::generate::{Random, cluster, unit, xid};
 use crate::speed::nodes;
-use crate::table::{Row, spread};
+use crate::table::{Row, Sample, sample, spread};
 
 /// On each cluster.
 const HELD: u32 = 100;
@@ -18,29 +17,37 @@ const HELD: u32 = 100;
 const WAITING: u32 = 2_000_000;
 
 pub(crate) fn rows(is_quick: bool) -> Vec<Row> {
-    let samples = if is_quick { 200 } else { 2000 };
+    let (samples, clusters) = if is_quick { (200, 1000) } else { (2000, 10_000) };
     let minutes = |n: i64| Time(n * 60_000_000);
     let worlds = [
-        ("1,000,000 on 10,000 clusters", 10_000, 10_000, minutes(1)),
-        ("the same after an hour of waiting", 10_000, 10_000, minutes(60)),
-        ("1,000 on 10 clusters", 10, 10, minutes(1)),
+        ("10,000 wait a minute", clusters, 10_000, minutes(1)),
+        ("10,000 wait an hour", clusters, 10_000, minutes(60)),
+        ("10 wait a minute", 10, 10, minutes(1)),
     ];
     let mut rows = Vec::new();
     for (name, clusters, waiting, now) in worlds {
         let mut bench = Bench::new(clusters, waiting, now);
+        let world = format!("{} deployments on {clusters} clusters, {name}", clusters * HELD);
         for (what, change) in CHANGES {
             let times = (0..samples).map(|n| change(&mut bench, n)).collect();
-            rows.push(Row::new(format!("{name}: {what}"), spread(times), "< 1 ms"));
+            rows.push(Row::new(format!("{world}: {what}"), spread(times), "< 1 ms"));
         }
     }
     rows
 }
 
-type Change = fn(&mut Bench, u32) -> Duration;
+type Change = fn(&mut Bench, u32) -> Sample;
 
-const CHANGES: [(&str, Change); 8] = [
-    ("one comes and waits", |bench, n| bench.arrive(n, 0)),
-    ("one comes and displaces others", |bench, n| bench.arrive(n, 50)),
+const CHANGES: [(&str, Change); 10] = [
+    ("one comes and waits", |bench, n| bench.arrive_small(n, 0)),
+    ("one comes and displaces others", |bench, n| bench.arrive_small(n, 50)),
+    ("one comes that no node is large enough for", |bench, n| {
+        bench.arrive(n, 50, [33_000 + i64::from(n), 0, 128_000])
+    }),
+    // Of many priorities, so that what is known for the last few does not help.
+    ("one comes that too many would have to yield to", |bench, n| {
+        bench.arrive(n, i64::from(n % 8), [30_000 + i64::from(n % 1000), 0, 100_000])
+    }),
     ("one ends", |bench, _| bench.end()),
     ("priority of one that waits", |bench, _| bench.reprioritize_waiting()),
     ("priority of one that runs", |bench, _| bench.reprioritize_running()),
@@ -78,11 +85,11 @@ impl Bench {
     }
 
     /// Tells of a change and decides what follows from it.
-    fn time(&mut self, change: impl FnOnce(&mut World)) -> (Duration, Decisions) {
-        let begin = Instant::now();
-        change(&mut self.world);
-        let decided = self.world.decide(self.now, usize::MAX);
-        (begin.elapsed(), decided)
+    fn time(&mut self, change: impl FnOnce(&mut World)) -> (Sample, Decisions) {
+        sample(|| {
+            change(&mut self.world);
+            self.world.decide(self.now, usize::MAX)
+        })
     }
 
     fn pick(&mut self, count: u32) -> u32 {
@@ -103,8 +110,13 @@ impl Bench {
         }
     }
 
-    fn arrive(&mut self, n: u32, priority: i64) -> Duration {
-        let unit = unit(3_000_000 + n, priority, request(&mut self.random));
+    fn arrive_small(&mut self, n: u32, priority: i64) -> Sample {
+        let wants = request(&mut self.random);
+        self.arrive(n, priority, wants)
+    }
+
+    fn arrive(&mut self, n: u32, priority: i64, wants: [i64; 3]) -> Sample {
+        let unit = unit(3_000_000 + n, priority, wants);
         let (took, decided) = self.time(|world| world.wait(&unit));
         self.world.gone(unit.id);
         self.undo(&decided);
@@ -112,7 +124,7 @@ impl Bench {
         took
     }
 
-    fn end(&mut self) -> Duration {
+    fn end(&mut self) -> Sample {
         let n = self.pick(self.clusters * HELD);
         let (took, decided) = self.time(|world| world.gone(held(n).id));
         self.undo(&decided);
@@ -121,7 +133,7 @@ impl Bench {
         took
     }
 
-    fn reprioritize_waiting(&mut self) -> Duration {
+    fn reprioritize_waiting(&mut self) -> Sample {
         let unit = waits(self.pick(self.waiting));
         let higher = Unit { priority: 5, ..unit.clone() };
         let (took, decided) = self.time(|world| world.wait(&higher));
@@ -132,7 +144,7 @@ impl Bench {
         took
     }
 
-    fn reprioritize_running(&mut self) -> Duration {
+    fn reprioritize_running(&mut self) -> Sample {
         let n = self.pick(self.clusters * HELD);
         let higher = Unit { priority: 12, ..held(n) };
         let (took, decided) = self.time(|world| world.placed(&higher, home(n), started(n)));
@@ -142,7 +154,7 @@ impl Bench {
         took
     }
 
-    fn resize(&mut self, amounts: [i64; 3]) -> Duration {
+    fn resize(&mut self, amounts: [i64; 3]) -> Sample {
         let n = self.pick(self.clusters);
         let (took, decided) = self.time(|world| world.set_cluster(cluster(n, amounts)));
         self.undo(&decided);
@@ -151,7 +163,7 @@ impl Bench {
         took
     }
 
-    fn add_cluster(&mut self, n: u32) -> Duration {
+    fn add_cluster(&mut self, n: u32) -> Sample {
         let new: Cluster = cluster(self.clusters + n, [32_000, 0, 128_000]);
         let id = new.id;
         let (took, decided) = self.time(|world| world.set_cluster(new));

@@ -51,7 +51,7 @@ pub(crate) const KINDS: [Kind; 6] = [
         },
         until: Until::Both,
         is_sorted: false,
-        small: 16,
+        small: 24,
     },
     Kind {
         name: "gpu-scarce",
@@ -62,7 +62,7 @@ pub(crate) const KINDS: [Kind; 6] = [
         },
         until: Until::Both,
         is_sorted: false,
-        small: 2,
+        small: 4,
     },
     Kind {
         name: "correlated",

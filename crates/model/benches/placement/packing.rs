@@ -42,10 +42,14 @@ fn small(kind: &Kind, worlds: u64) -> Row {
         let family = kind.small(seed);
         let mine = packed(&family);
         let most = bound::exact(&family, Rule::InOrder);
+        let most_of_all = bound::exact(&family, Rule::Any);
+        let (by_volume, by_node) = (bound::volume(&family), bound::by_node(&family));
+        assert!(mine <= most + 1e-9 && most <= most_of_all + 1e-9, "exact is exact");
+        assert!(most_of_all <= by_volume + 1e-9, "the volume bound is a bound");
+        assert!(by_node.is_none_or(|bound| most_of_all <= bound + 1e-9), "so is the other");
         hits += usize::from(mine > most - 1e-9);
         (got, in_order) = (got + mine, in_order + most);
-        best += bound::exact(&family, Rule::Any);
-        volume += bound::volume(&family);
+        (best, volume) = (best + most_of_all, volume + by_volume);
     }
     let share = |most: f64| 100.0 * got / most;
     let result = format!(

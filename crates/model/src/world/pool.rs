@@ -65,7 +65,9 @@ pub(super) struct Pool {
     pub(super) is_stale: bool,
     /// What can be had of each node of the pool by displacing all below a priority, for the
     /// priorities that asked last. Only ever a shortcut.
-    reach: Vec<(i64, Tree)>,
+    reach: Vec<Reach>,
+    /// Positions that changed lately, for those trees to catch up.
+    changed: Vec<usize>,
     scratch: [Vec<i64>; 2],
 }
 
@@ -81,8 +83,19 @@ pub(super) struct Was {
 /// How many nodes on both sides are near.
 const NEAR: usize = 16;
 
+/// What can be had of each node by displacing all below a priority, as of some change.
+#[derive(Debug, Clone)]
+struct Reach {
+    priority: i64,
+    tree: Tree,
+    /// How many of the pool's changes it knows.
+    seen: usize,
+}
+
 /// For how many priorities such trees are kept.
-const REACHES: usize = 4;
+const REACHES: usize = if cfg!(test) { 2 } else { 16 };
+/// How many changes a tree may be behind before it is given up.
+const BEHIND: usize = if cfg!(test) { 8 } else { 2048 };
 
 impl Pool {
     /// A node of a cluster; the indexes learn of it at the next [`Pool::settle`].
@@ -338,12 +351,20 @@ impl Pool {
             inside.coming.set(position, &rows[1]);
         }
         self.scratch = rows;
-        if group == 0 {
-            let mut reach = std::mem::take(&mut self.reach);
-            for (priority, tree) in &mut reach {
-                tree.set(position, &self.reach_row(slot, *priority));
+        if group == 0 && !self.reach.is_empty() {
+            self.changed.push(position);
+            if self.changed.len() == 2 * BEHIND {
+                self.forget_changes();
             }
-            self.reach = reach;
+        }
+    }
+
+    /// Forgets the older changes, and the trees that do not know them.
+    fn forget_changes(&mut self) {
+        self.changed.drain(..BEHIND);
+        self.reach.retain(|reach| reach.seen >= BEHIND);
+        for reach in &mut self.reach {
+            reach.seen -= BEHIND;
         }
     }
 
@@ -364,9 +385,9 @@ impl Pool {
         priority: i64,
         most: usize,
     ) -> Option<Vec<usize>> {
-        let known = self.reach.iter().position(|(other, _)| *other == priority);
+        let known = self.reach.iter().position(|reach| reach.priority == priority);
         let tree = match known {
-            Some(at) => self.reach.remove(at).1,
+            Some(at) => self.catch_up(at),
             None => self.plant_reach(priority),
         };
         let mut found = Vec::new();
@@ -377,8 +398,18 @@ impl Pool {
         if self.reach.len() == REACHES {
             self.reach.remove(0);
         }
-        self.reach.push((priority, tree));
+        self.reach.push(Reach { priority, tree, seen: self.changed.len() });
         (found.len() <= most).then_some(found)
+    }
+
+    /// Takes a tree out, told of all that has changed.
+    fn catch_up(&mut self, at: usize) -> Tree {
+        let Reach { priority, mut tree, seen } = self.reach.remove(at);
+        for &position in &self.changed[seen..] {
+            let slot = self.groups[0].order.get(position);
+            tree.set(position, &self.reach_row(slot, priority));
+        }
+        tree
     }
 
     fn plant_reach(&self, priority: i64) -> Tree {
@@ -522,6 +553,7 @@ impl Pool {
         self.groups[group] = Group { order, open, coming, yielding };
         if group == 0 {
             self.reach.clear();
+            self.changed.clear();
         }
     }
 
