@@ -141,7 +141,7 @@ type Yielding = (i64, Reverse<Time>, usize);
 struct TooMany;
 
 /// How many nodes that do not do a walk may meet before it asks for those that do.
-const MISSES: usize = if cfg!(test) { 1 } else { 128 };
+const MISSES: usize = if cfg!(test) { 0 } else { 128 };
 /// How many nodes that do are few.
 const FEW: usize = if cfg!(test) { 3 } else { 256 };
 
