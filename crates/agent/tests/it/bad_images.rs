@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent::embedded::Credentials;
+use agent::Credentials;
 use serde_json::json;
 
 use crate::lab::{Lab, container};

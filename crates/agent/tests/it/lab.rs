@@ -149,7 +149,7 @@ pub(crate) fn kill(pid: i32) {
     let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL);
 }
 
-fn entries(dir: &Path) -> Vec<PathBuf> {
+pub(crate) fn entries(dir: &Path) -> Vec<PathBuf> {
     fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
@@ -163,7 +163,7 @@ pub(crate) fn groups(instance: &str) -> Vec<PathBuf> {
 }
 
 /// Processes that were started for a directory.
-fn processes(dir: &str) -> Vec<i32> {
+pub(crate) fn processes(dir: &str) -> Vec<i32> {
     let pids = entries(Path::new("/proc")).into_iter();
     pids.filter_map(|path| {
         let pid: i32 = path.file_name()?.to_str()?.parse().ok()?;
