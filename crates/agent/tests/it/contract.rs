@@ -27,7 +27,7 @@ pub(crate) async fn next<R: Runtime>(runtime: &R, id: ReplicaId, seen: &Conditio
 }
 
 async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(30), future).await.expect("it does not happen")
+    tokio::time::timeout(Duration::from_mins(1), future).await.expect("it does not happen")
 }
 
 async fn all<R: Runtime>(runtime: &R, id: ReplicaId, from: LogsFrom) -> Vec<LogLine> {

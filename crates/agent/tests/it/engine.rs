@@ -14,7 +14,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use tempfile::TempDir;
 
-use crate::lab::{get, kill};
+use crate::lab::{get, kill, processes, remove_groups};
 use crate::packing;
 use crate::registry::{Debian, Fake, digest_of};
 
@@ -59,7 +59,6 @@ pub(crate) struct Stand {
     pub(crate) fake: Fake,
     pub(crate) inside: Inside,
     engine: Engine,
-    group: String,
     process: Option<Child>,
     _registry: Debian,
     pub(crate) dir: TempDir,
@@ -81,20 +80,11 @@ impl Stand {
         let options = Options {
             socket: Some(dir.path().join("sock")),
             stop_grace: Duration::from_secs(1),
+            cgroup_parent: Some(format!("/paddock-{instance}")),
             ..Options::new(&instance)
         };
-        let group = format!("paddock-{instance}");
-        let mut stand = Self {
-            options,
-            image,
-            fake,
-            inside,
-            engine,
-            group,
-            process: None,
-            _registry: registry,
-            dir,
-        };
+        let mut stand =
+            Self { options, image, fake, inside, engine, process: None, _registry: registry, dir };
         let runtime = stand.start().await;
         (stand, runtime)
     }
@@ -127,7 +117,6 @@ impl Stand {
         command.args(["--data-root", &at("data"), "--exec-root", &at("exec")]);
         command.args(["--pidfile", &at("pid"), "--config-file", &at("daemon.json")]);
         command.args(["-H", &format!("unix://{}", at("sock"))]);
-        command.args(["--cgroup-parent", &format!("/{}", self.group)]);
         command.args(["--shutdown-timeout", "2", "--live-restore"]);
         command.stderr(File::options().create(true).append(true).open(at("engine.log")).unwrap());
         command
@@ -231,18 +220,10 @@ impl Drop for Stand {
         }
         let dir = self.dir.path().to_str().unwrap().to_owned();
         let until = Instant::now() + Duration::from_secs(5);
-        while Instant::now() < until && !crate::lab::processes(&dir).is_empty() {
-            crate::lab::processes(&dir).into_iter().for_each(kill);
+        while Instant::now() < until && !processes(&dir).is_empty() {
+            processes(&dir).into_iter().for_each(kill);
             std::thread::sleep(Duration::from_millis(20));
         }
-        for group in crate::lab::groups(&self.group["paddock-".len()..]) {
-            for group in
-                crate::lab::entries(&group).into_iter().filter(|path| path.is_dir()).chain([group])
-            {
-                let procs = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
-                procs.lines().filter_map(|line| line.parse().ok()).for_each(kill);
-                let _ = fs::remove_dir(group);
-            }
-        }
+        remove_groups(&self.options.instance);
     }
 }

@@ -68,6 +68,7 @@ fn host(options: &Options, engine: Engine, spec: &Spec) -> HostConfig {
         memory_swap: ram,
         cpu_period: quota.map(|_| CPU_PERIOD_US),
         cpu_quota: quota.map(|quota| quota.max(LEAST_QUOTA_US)),
+        cgroup_parent: options.cgroup_parent.clone(),
         pids_limit: Some(options.max_pids),
         security_opt: Some(vec!["no-new-privileges".to_owned()]),
         log_config: Some(log(options, engine)),

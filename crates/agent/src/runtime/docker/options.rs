@@ -32,6 +32,8 @@ pub struct Options {
     pub max_log_bytes: u64,
     /// How many log files of a container are kept; Podman keeps one.
     pub log_files: u32,
+    /// The cgroup that containers are put under; the engine's own choice without one.
+    pub cgroup_parent: Option<String>,
     /// How many processes and threads a container may have.
     pub max_pids: i64,
 }
@@ -51,6 +53,7 @@ impl Options {
             restart_most: Duration::from_mins(5),
             max_log_bytes: 10 << 20,
             log_files: 4,
+            cgroup_parent: None,
             max_pids: 1024,
         }
     }
