@@ -1,6 +1,8 @@
 //! What runs containers.
 
 pub(crate) mod absent;
+pub(crate) mod credentials;
+pub mod docker;
 pub mod embedded;
 pub(crate) mod limits;
 pub(crate) mod logs;

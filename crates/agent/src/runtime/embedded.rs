@@ -39,7 +39,7 @@ use plan::{Place, Plan};
 pub use child::child_main;
 pub use container::Container;
 pub use gc::Freed;
-pub use options::{Credentials, Network, Options};
+pub use options::{Network, Options};
 pub use running::Listed;
 
 /// How many images are fetched at once.

@@ -169,3 +169,8 @@ pub(crate) fn web() -> Image {
         json!({"Env": ["FROM_IMAGE=yes"], "WorkingDir": "/www", "Cmd": ["/bin/httpd", "-f", "-p", "8080", "-h", "/www"]}),
     )
 }
+
+/// The same in one layer, packed so that every engine can read it.
+pub(crate) fn plain() -> Image {
+    Image::new(vec![busybox().tar()], web().config)
+}
