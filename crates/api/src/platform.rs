@@ -6,6 +6,7 @@ pub(crate) mod event;
 pub(crate) mod explain;
 pub(crate) mod health;
 pub(crate) mod invite;
+pub(crate) mod log;
 pub(crate) mod login;
 pub(crate) mod organization;
 pub(crate) mod queue;
@@ -42,6 +43,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         ))
         .routes(routes!(deployment::deployment_history))
         .routes(routes!(explain::deployment_explain))
+        .routes(routes!(log::deployment_logs))
         .routes(routes!(queue::queue_list))
         .routes(routes!(event::event_list))
         .routes(routes!(health::self_info))
