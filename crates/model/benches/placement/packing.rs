@@ -16,19 +16,26 @@ pub(crate) fn rows(is_quick: bool) -> Vec<Row> {
 }
 
 fn large(kind: &Kind, seeds: u64) -> Row {
-    let (mut shares, mut shares_by_node) = (Vec::new(), Vec::new());
+    let (mut shares, mut shares_by_node, mut attainable) = (Vec::new(), Vec::new(), Vec::new());
     let mut size = 0;
     for seed in 1..=seeds {
         let family = kind.large(seed);
         let got = packed(&family);
-        shares.push(100.0 * got / bound::volume(&family));
-        shares_by_node.extend(bound::by_node(&family).map(|most| 100.0 * got / most));
+        let (volume, by_node) = (bound::volume(&family), bound::by_node(&family));
+        shares.push(100.0 * got / volume);
+        shares_by_node.extend(by_node.map(|most| 100.0 * got / most));
+        attainable.extend(by_node.map(|most| 100.0 * most / volume));
         size = family.requests.len();
     }
     let by_node = if shares_by_node.is_empty() {
         String::new()
     } else {
-        format!("; {} of the bound per node", spread(&shares_by_node))
+        format!(
+            "; {} of the bound per node, above which nothing can be packed and which is {} of the \
+             volume bound",
+            spread(&shares_by_node),
+            spread(&attainable)
+        )
     };
     let result = format!("{} of the volume bound{by_node}", spread(&shares));
     let name = kind.name;

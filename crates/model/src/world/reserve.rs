@@ -167,6 +167,10 @@ impl World {
         self.classes[class].due = None;
         let Some((rank, unit)) = self.classes[class].head() else { return true };
         let chosen = self.pool_for_keeping(class);
+        // It may have wanted room in another pool before this one had a node for it.
+        for seat in &self.classes[class].seats {
+            self.pools[seat.pool].wanting.remove(&rank);
+        }
         let better = self.classes[class].seats.iter().map(|seat| seat.pool);
         for pool in better.take_while(|pool| Some(*pool) != chosen) {
             self.pools[pool].overdue.insert(class);
