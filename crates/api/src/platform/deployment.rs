@@ -20,7 +20,7 @@ use crate::body::Json;
 use crate::caller::Caller;
 use crate::etag::{IfMatch, etag};
 use crate::idempotency::Once;
-use crate::page::{List, Query, Slice, id, id_field, number};
+use crate::page::{List, Query, Slice, flag, id, id_field, number};
 use crate::{App, Problem};
 
 /// A deployment.
@@ -231,7 +231,7 @@ pub(crate) async fn deployment_create(
     Json(wanted): Json<Wanted>,
 ) -> Result<Response, Problem> {
     let new = wanted.checked()?;
-    if trial.dry_run {
+    if flag("dry_run", trial.dry_run.as_deref())? {
         return Ok(Answer(Forecast::of(&app, &caller, &new).await?).into_response());
     }
     let mut tx = app.db.begin(caller.actor()).await?;
@@ -249,8 +249,8 @@ pub(crate) async fn deployment_create(
 #[into_params(parameter_in = Query)]
 pub(crate) struct Trial {
     /// Only tells what would happen.
-    #[serde(default)]
-    dry_run: bool,
+    #[param(value_type = Option<bool>)]
+    dry_run: Option<String>,
 }
 
 /// Lists the organization's deployments.

@@ -16,7 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::caller::Caller;
 use crate::logs::Lines;
-use crate::page::{Query, id, number};
+use crate::page::{Query, flag, id, number};
 use crate::{App, Problem};
 
 /// How a log in lines of JSON is called.
@@ -27,8 +27,8 @@ const NDJSON: &str = "application/x-ndjson";
 #[into_params(parameter_in = Query)]
 pub(crate) struct LogFilter {
     /// Goes on as more is said, until all replicas have ended.
-    #[serde(default)]
-    follow: bool,
+    #[param(value_type = Option<bool>)]
+    follow: Option<String>,
     /// Only of the replica of this number.
     #[param(value_type = Option<i64>)]
     replica: Option<String>,
@@ -72,6 +72,7 @@ pub(crate) async fn deployment_logs(
 ) -> Result<Response, Problem> {
     let id: DeploymentId = id("deployment", &text)?;
     let (only, from) = filter.checked()?;
+    let follow = flag("follow", filter.follow.as_deref())?;
     let mut read = app.db.read().await?;
     let found = store::deployment::get(&mut read, caller.scope(), id).await?;
     let mut replicas = store::deployment::replica::of(&mut read, id).await?;
@@ -85,7 +86,7 @@ pub(crate) async fn deployment_logs(
     drop(read);
     let mut streams = Vec::new();
     for replica in &replicas {
-        let lines = lines(&app, replica, &from, filter.follow).await?;
+        let lines = lines(&app, replica, &from, follow).await?;
         let number = replica.id.number;
         streams.push(lines.map(move |line| Line::of(number, line)).boxed());
     }
