@@ -17,12 +17,14 @@ mod watch;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
+use std::time::Instant;
 
 use bollard::query_parameters::{RemoveContainerOptions, StopContainerOptions};
 use model::agent::ReplicaId;
 use model::deployment::Spec;
 
+use super::locks::{Locks, lock};
 use super::logs::{LogStream, LogsFrom};
 use super::{Condition, Runtime};
 use fault::is_missing;
@@ -59,6 +61,8 @@ pub struct Docker {
     architecture: String,
     socket: PathBuf,
     restarts: Mutex<HashMap<ReplicaId, Restarts>>,
+    /// Held while an image is pulled; when it last was.
+    images: Locks<Option<Instant>>,
 }
 
 impl Docker {
@@ -72,6 +76,7 @@ impl Docker {
             architecture: found.architecture,
             socket: found.path,
             restarts: Mutex::default(),
+            images: Locks::default(),
             options,
         })
     }
@@ -92,7 +97,7 @@ impl Docker {
     }
 
     fn restarts(&self) -> MutexGuard<'_, HashMap<ReplicaId, Restarts>> {
-        self.restarts.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.restarts)
     }
 
     /// Removes a container, whatever state it is in, and its anonymous volumes. None there is fine.

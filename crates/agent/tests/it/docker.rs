@@ -107,7 +107,7 @@ async fn says_what_is_wrong(engine: Engine) {
 
     for (name, expected) in [
         (fake.name("missing"), "does not exist in the registry"),
-        (fake.name("garbage/x"), "."),
+        (fake.name("garbage/x"), "makes no sense"),
         ("127.0.0.1:1/x:1.0".to_owned(), "can't be reached"),
         ("127.0.0.1:1/x:bad:tag".to_owned(), "is not an image's name"),
     ] {
@@ -124,7 +124,8 @@ async fn says_what_is_wrong(engine: Engine) {
     let name = fake.put("flipped", &flipped);
     let digest = crate::registry::digest_of(&flipped.layers.remove(0).1);
     fake.shelf.lock().unwrap().blobs.get_mut(&digest).unwrap()[1000] ^= 1;
-    refused(&stand, &runtime, &image(&name)).await;
+    let why = refused(&stand, &runtime, &image(&name)).await;
+    assert!(why.contains("is not what it says it is"), "{why}");
 
     for (command, expected) in [
         ("nonsense", "The command nonsense does not exist in the image."),

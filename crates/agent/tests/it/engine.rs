@@ -135,6 +135,8 @@ impl Stand {
         let ours = self.image.split('/').next().unwrap();
         fs::write(at("registries.conf"), insecure(ours) + &insecure(&self.fake.address)).unwrap();
         let mut command = ends_with_us("podman");
+        fs::create_dir_all(at("part")).unwrap();
+        command.env("TMPDIR", at("part"));
         command.env("CONTAINERS_CONF", at("containers.conf"));
         command.env("CONTAINERS_REGISTRIES_CONF", at("registries.conf"));
         command.args(["--root", &at("data"), "--runroot", &at("run"), "--tmpdir", &at("tmp")]);

@@ -170,7 +170,9 @@ pub(crate) fn web() -> Image {
     )
 }
 
-/// The same in one layer, packed so that every engine can read it.
+/// The same in one layer, packed so that every engine can read it, with a volume.
 pub(crate) fn plain() -> Image {
-    Image::new(vec![busybox().tar()], web().config)
+    let mut config = web().config;
+    config["Volumes"] = json!({"/data": {}});
+    Image::new(vec![busybox().tar()], config)
 }

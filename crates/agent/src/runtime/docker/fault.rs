@@ -92,7 +92,12 @@ pub(super) fn not_pulled(engine: Engine, image: &str, registry: &str, said: &str
     if says(&["timeout", "deadline exceeded", "Timeout"]) {
         return format!("The registry {registry} did not answer in time ({said}).");
     }
-    if says(&["verification failed", "digest", "does not match"]) {
+    if says(&["invalid character", "unexpected end of JSON"]) {
+        return format!(
+            "The registry {registry} answers {image} with something that makes no sense: {said}."
+        );
+    }
+    if says(&["verification failed", "does not match", "did not match"]) {
         return format!("The image {image} is not what it says it is ({said}).");
     }
     format!("{name} could not pull the image {image}: {said}.")
@@ -116,6 +121,8 @@ mod tests {
             ),
             ("http: server gave HTTP response to HTTPS client", "registries.conf"),
             ("filesystem layer verification failed for digest sha256:00", "is not what it says"),
+            ("writing blob: Digest did not match, expected sha256:00", "is not what it says"),
+            ("invalid character '<' looking for beginning of value", "makes no sense"),
             ("context deadline exceeded", "did not answer in time"),
             ("something new", "Podman could not pull the image x/y:1: something new."),
         ] {

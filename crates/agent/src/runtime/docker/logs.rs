@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use bollard::container::LogOutput;
+use bollard::errors::Error;
 use bollard::models::ContainerStateStatusEnum as Status;
 use bollard::query_parameters::{InspectContainerOptions, LogsOptions};
 use futures_util::stream::BoxStream;
@@ -74,7 +75,7 @@ struct Reader {
     /// Lines up to here are known already; none once that place was passed.
     known: Option<At>,
     follow: bool,
-    open: Option<BoxStream<'static, Result<LogOutput, bollard::errors::Error>>>,
+    open: Option<BoxStream<'static, Result<LogOutput, Error>>>,
 }
 
 impl Reader {
@@ -175,8 +176,10 @@ fn split(text: &str) -> Option<(i64, &str)> {
 
 /// Does a container run, or will it again?
 async fn goes_on(api: &bollard::Docker, name: &str) -> bool {
-    let Ok(found) = api.inspect_container(name, None::<InspectContainerOptions>).await else {
-        return false;
+    let found = match api.inspect_container(name, None::<InspectContainerOptions>).await {
+        Ok(found) => found,
+        // Podman has states in passing that the library does not know: look again.
+        Err(error) => return matches!(error, Error::JsonDataError { .. }),
     };
     let labels = found.config.and_then(|config| config.labels).unwrap_or_default();
     let restart = labels.get(RESTART).and_then(|text| text.parse().ok()).unwrap_or(Restart::Never);

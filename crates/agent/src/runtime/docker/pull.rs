@@ -1,5 +1,7 @@
 //! Getting images through the engine.
 
+use std::time::{Duration, Instant};
+
 use bollard::auth::DockerCredentials;
 use bollard::models::ImageInspect;
 use bollard::query_parameters::{CreateImageOptions, RemoveImageOptions};
@@ -8,7 +10,11 @@ use oci_client::Reference;
 
 use super::Docker;
 use super::fault::{innermost, is_missing, not_pulled};
+use crate::runtime::locks::one_of;
 use crate::runtime::sentence;
+
+/// An image that was pulled so short a time ago is still the same: replicas start together.
+const FRESH: Duration = Duration::from_secs(10);
 
 impl Docker {
     /// Sees to it that the engine has an image; the name under which it has it.
@@ -20,9 +26,12 @@ impl Docker {
             format!("{name} is not an image's name ({error}): write registry/name:tag.")
         })?;
         let whole = reference.whole();
+        let slot = one_of(&self.images, &whole);
+        let mut pulled_at = slot.lock().await;
         let before = self.inspect(&whole).await?;
         // A digest can't mean anything else than it did.
-        if before.is_some() && reference.digest().is_some() {
+        let is_fresh = pulled_at.is_some_and(|at| at.elapsed() < FRESH);
+        if before.is_some() && (is_fresh || reference.digest().is_some()) {
             return Ok(whole);
         }
         match (self.pull(name, &reference).await, &before) {
@@ -44,6 +53,7 @@ impl Docker {
             }
             return Err(why);
         }
+        *pulled_at = Some(Instant::now());
         Ok(whole)
     }
 
