@@ -1,9 +1,10 @@
-//! Forgets what nobody needs any more: ended tokens, old answers.
+//! Forgets what nobody needs any more: ended tokens, old answers, who yielded to whom.
 
 use std::time::Duration;
 
 use model::event::Actor;
 use model::work::{Key, Lane, Next};
+use store::deployment::placing;
 use store::{Db, idempotency, token, work};
 
 use crate::{Error, Reconcile};
@@ -27,6 +28,8 @@ impl Reconcile for Housekeeping {
         token::prune(&mut tx).await?;
         let oldest = tx.now() - KEEP_ANSWERS;
         idempotency::prune(&mut tx, oldest).await?;
+        let hour_ago = tx.now() - Duration::from_hours(1);
+        placing::forget_preemptions(&mut tx, hour_ago).await?;
         tx.commit().await?;
         Ok(Next::At(self.db.now() + EVERY))
     }

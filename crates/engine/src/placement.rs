@@ -102,34 +102,20 @@ impl Placement {
     /// nothing happens.
     async fn turn(&mut self) -> Result<Duration, Error> {
         let (led, leads) = (self.held_until.is_some(), self.lead().await?);
-        let known = self.known.clone();
-        let mut known = known.lock().await;
+        let is_due = self.db.now().since(self.read_at) >= self.resync;
+        if is_due {
+            self.read_at = self.db.now();
+        }
         // Another one may have decided until now, and counted who yielded to whom.
-        known.is_stale |= leads && !led;
-        if self.db.now().since(self.read_at) >= self.resync {
-            (known.is_stale, self.read_at) = (true, self.db.now());
-        }
-        known.catch_up().await?;
-        if !leads {
-            return Ok(RENEW);
-        }
-        loop {
-            let now = self.db.now();
-            known.count_budgets(now);
-            let decisions = known.world.decide(now, STEPS);
-            let is_complete = decisions.is_complete;
-            let is_news = !decisions.is_empty() || !decisions.waits.is_empty();
-            if is_news {
-                known.act(decisions).await?;
-                known.catch_up().await?;
-            } else if is_complete {
-                let due = known.world.next_due().map_or(RENEW, |due| due.since(self.db.now()));
-                return Ok(due.clamp(Duration::from_millis(1), RENEW));
-            }
-            if !self.lead().await? {
-                return Ok(RENEW);
+        self.known.lock().await.is_stale |= is_due || (leads && !led);
+        while self.lead().await? {
+            // Between two rounds others can ask.
+            if let Some(sleep) = self.known.lock().await.round().await? {
+                return Ok(sleep);
             }
         }
+        self.known.lock().await.catch_up().await?;
+        Ok(RENEW)
     }
 
     /// Is it ours to decide? Asks the database only now and then.
@@ -150,6 +136,25 @@ impl Placement {
         let mut tx = self.db.begin(Actor::Worker(NAME)).await?;
         lease::give_back(&mut tx, NAME, &self.holder).await?;
         tx.commit().await
+    }
+}
+
+impl Known {
+    /// Learns what is new and decides once; how long to sleep if there is nothing left to decide.
+    async fn round(&mut self) -> Result<Option<Duration>, Error> {
+        self.catch_up().await?;
+        let now = self.db.now();
+        self.count_budgets(now);
+        let decisions = self.world.decide(now, STEPS);
+        if !decisions.is_empty() || !decisions.waits.is_empty() {
+            self.act(decisions).await?;
+            return Ok(None);
+        }
+        if !decisions.is_complete {
+            return Ok(None);
+        }
+        let due = self.world.next_due().map_or(RENEW, |due| due.since(now));
+        Ok(Some(due.clamp(Duration::from_millis(1), RENEW)))
     }
 }
 

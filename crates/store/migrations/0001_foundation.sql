@@ -101,6 +101,8 @@ CREATE TABLE deployment (
     spec            TEXT NOT NULL,
     priority        BIGINT NOT NULL,
     labels          TEXT NOT NULL,
+    -- The number of the next replica: an agent must never take a new one for one of before.
+    next_number     BIGINT NOT NULL,
     -- From here on it is summed up from its replicas, whenever one of them changes.
     status          TEXT NOT NULL,
     status_reason   TEXT NOT NULL,

@@ -75,8 +75,8 @@ pub async fn create(
     tx.run(
         sql!(
             "INSERT INTO deployment (id, organization_id, pinned_to, name, image, spec, priority, ",
-            "labels, status, status_reason, endpoints, created_by, created_at, updated_at) ",
-            "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', $9, '[]', $10, $11, $11)"
+            "labels, next_number, status, status_reason, endpoints, created_by, created_at, updated_at) ",
+            "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 'queued', $9, '[]', $10, $11, $11)"
         ),
         params![
             id,
@@ -93,7 +93,7 @@ pub async fn create(
         ],
     )
     .await?;
-    replica::create(tx, id, 0, new.spec.replicas).await?;
+    replica::create(tx, id, new.spec.replicas).await?;
     note(tx, id, "created").await
 }
 
@@ -210,9 +210,7 @@ async fn scale(tx: &mut Tx, now: &Deployment, replicas: &[Replica], wanted: u32)
         replicas.iter().filter(|replica| replica.status != Status::Deleting).collect();
     let have = u32::try_from(kept.len()).unwrap_or(u32::MAX);
     if wanted > have {
-        // Numbers are not used again: what is on its way out still has its own.
-        let next = replicas.iter().map(|replica| replica.id.number + 1).max().unwrap_or(0);
-        return replica::create(tx, now.id, next, next + (wanted - have)).await;
+        return replica::create(tx, now.id, wanted - have).await;
     }
     // Those that wait go first, then the youngest.
     kept.sort_by_key(|replica| (replica.place.is_some(), Reverse(replica.id.number)));

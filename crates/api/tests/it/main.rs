@@ -13,6 +13,7 @@ mod cluster;
 mod concurrency;
 mod deployment;
 mod event;
+mod explain;
 mod golden;
 mod idempotency;
 mod invite;

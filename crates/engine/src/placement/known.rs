@@ -17,6 +17,8 @@ use super::Settings;
 const HOUR: Duration = Duration::from_hours(1);
 /// How much is read at once.
 const BATCH: i64 = 1000;
+/// How much is read before something is decided again.
+const MOST_BATCHES: usize = 4;
 
 /// Where a replica is, as the world was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,13 +79,15 @@ impl Known {
         if self.is_stale {
             self.read_all().await?;
         }
-        loop {
+        // Not for ever: who writes all the time must not keep us from deciding.
+        for _ in 0..MOST_BATCHES {
             let changes = event::changes(&mut self.db.read().await?, self.seq, BATCH).await?;
-            let Some((last, ..)) = changes.last() else { return Ok(()) };
+            let Some((last, ..)) = changes.last() else { break };
             let last = *last;
             self.learn(&changes).await?;
             self.seq = last;
         }
+        Ok(())
     }
 
     async fn learn(&mut self, changes: &[(i64, String, String)]) -> store::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::cluster::Cluster;
+use model::cluster::{Cluster, Status};
 use model::world::Wait;
 use model::{ClusterId, Place, ReplicaId, Resources};
 
@@ -30,6 +30,9 @@ impl Known {
         let request = &asked.request;
         let cluster = asked.pinned_to.and_then(|id| self.clusters.get(&id));
         let here = cluster.map_or(String::new(), |cluster| format!(" on {}", cluster.name));
+        if let Some(cluster) = cluster.filter(|cluster| cluster.status != Status::Ready) {
+            return format!("Waits for {} to be ready: it is {}.", cluster.name, cluster.status);
+        }
         match (wait, cluster) {
             (Wait::Never, Some(cluster)) => never(cluster, request),
             (Wait::Never, None) => format!(

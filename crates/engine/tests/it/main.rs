@@ -13,5 +13,6 @@ mod driver_together;
 mod placement;
 mod placement_random;
 mod probe;
+mod replica;
 mod resync;
 mod world;

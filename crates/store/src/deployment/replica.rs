@@ -53,21 +53,19 @@ pub(super) fn batches(ids: &[DeploymentId]) -> Vec<Vec<DeploymentId>> {
     parts.collect()
 }
 
-/// Makes replicas that wait, with the numbers from `first` to before `end`.
-pub(super) async fn create(
-    tx: &mut Tx,
-    deployment: DeploymentId,
-    first: u32,
-    end: u32,
-) -> Result<()> {
-    let (first, end) = (i64::from(first), i64::from(end));
+/// Makes so many replicas that wait. Their numbers have never been used before.
+pub(super) async fn create(tx: &mut Tx, deployment: DeploymentId, count: u32) -> Result<()> {
+    let count = i64::from(count);
+    let sql = sql!("UPDATE deployment SET next_number = next_number + $2 WHERE id = $1");
+    tx.run(sql, params![deployment, count]).await?;
     tx.run(
         sql!(
-            "WITH RECURSIVE n (i) AS (SELECT CAST($2 AS BIGINT) UNION ALL SELECT i + 1 FROM n ",
-            "WHERE i + 1 < $3) INSERT INTO replica (deployment_id, number, status, status_reason, ",
-            "endpoints) SELECT $1, i, 'queued', $4, '[]' FROM n"
+            "WITH RECURSIVE n (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n ",
+            "WHERE i < $2) INSERT INTO replica (deployment_id, number, status, status_reason, ",
+            "endpoints) SELECT d.id, d.next_number - n.i, 'queued', $3, '[]' ",
+            "FROM deployment d, n WHERE d.id = $1"
         ),
-        params![deployment, first, end, super::WAITS],
+        params![deployment, count, super::WAITS],
     )
     .await
     .map(drop)
