@@ -255,7 +255,9 @@ pub fn nodes(nodes: &[NewNode]) -> Result<(), Invalid> {
 /// What nodes have together.
 pub fn sum(nodes: &[NewNode]) -> Resources {
     let mut sum = Resources::default();
-    nodes.iter().for_each(|node| sum.add(&node.capacity));
+    for node in nodes {
+        sum.add(&node.capacity);
+    }
     sum
 }
 

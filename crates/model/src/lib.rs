@@ -23,9 +23,9 @@ pub mod user;
 pub mod work;
 pub mod world;
 
+pub use agent::ReplicaId;
 pub use id::{ClusterId, DeploymentId, InviteId, OrganizationId, UserId, Xid};
 pub use invalid::Invalid;
-pub use agent::ReplicaId;
 pub use quantity::Quantity;
 pub use replica::{Place, Replica};
 pub use resources::Resources;

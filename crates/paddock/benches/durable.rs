@@ -25,7 +25,10 @@ type Seen = Arc<Mutex<HashMap<String, Instant>>>;
 #[tokio::main]
 async fn main() {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    println!("| create → scheduled, {CLIENTS} clients, {} in all | rate | p50 | p99 | longest |", CLIENTS * EACH);
+    println!(
+        "| create → scheduled, {CLIENTS} clients, {} in all | rate | p50 | p99 | longest |",
+        CLIENTS * EACH
+    );
     println!("|---|---|---|---|---|");
     measure("SQLite, durable (synchronous FULL)", None).await;
     match std::env::var("PADDOCK_BENCH_POSTGRES_URL") {
@@ -77,7 +80,8 @@ impl Server {
         let name = format!("bench-{}", std::process::id());
         let owner = json!({"username": name, "password": PASSWORD});
         self.post("/api/v1/organizations", &json!({"name": name, "owner": owner})).await;
-        let signed_in = self.post("/api/v1/login", &json!({"username": name, "password": PASSWORD}));
+        let signed_in =
+            self.post("/api/v1/login", &json!({"username": name, "password": PASSWORD}));
         self.token = text(&signed_in.await, "token");
     }
 
@@ -105,7 +109,8 @@ impl Server {
 
     /// Notes when deployments are scheduled, as the stream of events says it.
     async fn watch(&self, seen: Seen) {
-        let request = self.http.get(format!("{}/api/v1/events?type=deployment.scheduled", self.base));
+        let request =
+            self.http.get(format!("{}/api/v1/events?type=deployment.scheduled", self.base));
         let request = request.bearer_auth(&self.token).header("accept", "text/event-stream");
         let mut chunks = request.send().await.expect("a stream").bytes_stream();
         let mut rest = String::new();

@@ -44,8 +44,7 @@ pub(crate) async fn start(settings: Settings) -> anyhow::Result<Arc<AnyRuntime>>
         egress,
         ..embedded::Options::new(&dir, &instance)
     };
-    let docker =
-        docker::Options { registries, max_image_bytes, ..docker::Options::new(&instance) };
+    let docker = docker::Options { registries, max_image_bytes, ..docker::Options::new(&instance) };
     let runtime = Arc::new(agent::choose(choice, embedded, docker).await);
     let tidied = runtime.clone();
     task::spawn("images that nothing uses", async move {
@@ -68,7 +67,8 @@ fn instance(dir: &Path) -> anyhow::Result<String> {
     OsEntropy.fill(&mut bytes);
     let name = format!("{:08x}", u32::from_be_bytes(bytes));
     let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(0o600).open(path).with_context(failed)?;
+    let mut file =
+        options.write(true).create_new(true).mode(0o600).open(path).with_context(failed)?;
     file.write_all(name.as_bytes()).with_context(failed)?;
     file.sync_all().with_context(failed)?;
     Ok(name)
@@ -102,7 +102,9 @@ pub(crate) fn registries(path: &Path) -> anyhow::Result<BTreeMap<String, Credent
     })?;
     let read = |(registry, auth): (String, Auth)| {
         let credentials = auth.credentials().with_context(|| {
-            format!("--registry-auth-file: {at}: {registry} has neither username and password nor auth")
+            format!(
+                "--registry-auth-file: {at}: {registry} has neither username and password nor auth"
+            )
         })?;
         Ok((registry, credentials))
     };

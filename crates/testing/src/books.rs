@@ -1,8 +1,8 @@
 //! The books of capacity: what they say against what is there.
 
-use model::{Place, Resources};
 use model::deployment::Deployment;
 use model::event::Actor;
+use model::{Place, Resources};
 use store::deployment::{losing, placing};
 use store::{Db, Page, Scope, cluster, deployment, organization};
 

@@ -114,7 +114,7 @@ pub(crate) async fn cluster_create(
         region: "local".into(),
         labels: BTreeMap::new(),
         capacity: wanted.resource,
-            nodes: Vec::new(),
+        nodes: Vec::new(),
     };
     let new = new.check(["cluster_name", "resource"])?;
     let mut tx = app.db.begin(caller.actor()).await?;

@@ -76,14 +76,14 @@ pub(crate) struct NodeShortage {
     too_small: bool,
 }
 
-fn parts(place: Place) -> (ClusterId, String) {
+fn parts(place: &Place) -> (ClusterId, String) {
     (place.cluster, place.node.to_string())
 }
 
 impl From<Shortage> for NodeShortage {
     fn from(shortage: Shortage) -> Self {
         let Shortage { place, missing, is_too_small } = shortage;
-        let (cluster_id, node) = parts(place);
+        let (cluster_id, node) = parts(&place);
         Self { cluster_id, node, missing, too_small: is_too_small }
     }
 }
@@ -99,16 +99,10 @@ pub(crate) struct Blocker {
 }
 
 /// The organization's own by name, and how many others.
-fn own_and_others(
-    units: &[UnitId],
-    owners: &Owners,
-    own: OrganizationId,
-) -> (Vec<Blocker>, usize) {
+fn own_and_others(units: &[UnitId], owners: &Owners, own: OrganizationId) -> (Vec<Blocker>, usize) {
     let is_own = |unit: &&UnitId| owners.get(&unit.owner) == Some(&own);
-    let name = |unit: &UnitId| Blocker {
-        deployment_id: DeploymentId(unit.owner),
-        replica: unit.replica,
-    };
+    let name =
+        |unit: &UnitId| Blocker { deployment_id: DeploymentId(unit.owner), replica: unit.replica };
     let own: Vec<Blocker> = units.iter().filter(is_own).map(name).collect();
     let others = units.len() - own.len();
     (own, others)
@@ -117,7 +111,7 @@ fn own_and_others(
 impl ReplicaExplanation {
     fn of(explanation: Explanation, owners: &Owners, own: OrganizationId) -> Self {
         let (blockers, other_blockers) = own_and_others(&explanation.blockers, owners, own);
-        let (cluster_id, node) = explanation.place.map(parts).unzip();
+        let (cluster_id, node) = explanation.place.as_ref().map(parts).unzip();
         Self {
             number: explanation.unit.replica,
             verdict: explanation.verdict,
@@ -213,7 +207,7 @@ impl ReplicaForecast {
             Outcome::Displace { place, victims } => ("displace", Some(place), victims, None),
             Outcome::Wait { explanation } => ("wait", None, Vec::new(), Some(explanation)),
         };
-        let (cluster_id, node) = place.map(parts).unzip();
+        let (cluster_id, node) = place.as_ref().map(parts).unzip();
         let (victims, other_victims) = own_and_others(&victims, owners, own);
         let waits = waits.into_iter().map(|why| ReplicaExplanation::of(*why, owners, own));
         let waits = waits.collect();

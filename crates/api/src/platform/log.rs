@@ -81,7 +81,9 @@ pub(crate) async fn deployment_logs(
         return Err(Problem::not_found("replica", &number.to_string()));
     }
     if found.spec.image.is_none() {
-        return Err(Problem::conflict("it has no image, so nothing of it runs that could say anything"));
+        return Err(Problem::conflict(
+            "it has no image, so nothing of it runs that could say anything",
+        ));
     }
     drop(read);
     let mut streams = Vec::new();
@@ -107,7 +109,10 @@ impl LogFilter {
                 return Err(Problem::field("after", "give either after or tail, not both"));
             }
             (Some(_), None) if only.is_none() => {
-                return Err(Problem::field("after", "is a place in one replica's log: give replica, too"));
+                return Err(Problem::field(
+                    "after",
+                    "is a place in one replica's log: give replica, too",
+                ));
             }
             (Some(after), None) => LogsFrom::After(Cursor(after.clone())),
             (None, Some(count)) => LogsFrom::Last(count),

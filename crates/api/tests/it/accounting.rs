@@ -46,7 +46,8 @@ async fn of_cluster(read: &mut Read, cluster: &Cluster) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut held: Resources = cluster.capacity.iter().map(|(k, c)| (k.clone(), c.manual)).collect();
     for (deployment, replicas) in placing::all(read, &Page::first(10_000)).await.unwrap() {
-        let here = |replica: &&Replica| replica.place.as_ref().map(|p| p.cluster) == Some(cluster.id);
+        let here =
+            |replica: &&Replica| replica.place.as_ref().map(|p| p.cluster) == Some(cluster.id);
         replicas.iter().filter(here).for_each(|_| held.add(&deployment.spec.resources));
     }
     for (kind, capacity) in &cluster.capacity {

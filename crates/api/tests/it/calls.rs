@@ -282,12 +282,7 @@ fn clusters_and_deployments(on: &Things) -> Vec<Entry> {
         (
             "PATCH /api/v1/clusters/{id}",
             json!({"name": "new"}),
-            vec![
-                ("name", Name(100)),
-                ("labels", Labels),
-                ("capacity", Amounts),
-                ("nodes", Nodes),
-            ],
+            vec![("name", Name(100)), ("labels", Labels), ("capacity", Amounts), ("nodes", Nodes)],
         ),
         ("POST /api/v1/clusters/{id}/capacity/check", amounts(), amount_fields()),
         ("POST /api/v1/clusters/{id}/capacity/take", amounts(), amount_fields()),

@@ -206,7 +206,7 @@ impl Known {
         for replica in replicas {
             let (id, now) = (replica.id, seen(replica));
             if is_changed || before.get(&id.number) != Some(&now) {
-                self.tell_replica(unit(deployment, id), replica, &now);
+                self.tell_replica(&unit(deployment, id), replica, &now);
             }
             before.remove(&id.number);
             asked.replicas.insert(id.number, now);
@@ -217,13 +217,13 @@ impl Known {
         self.asked.insert(deployment.id, asked);
     }
 
-    fn tell_replica(&mut self, unit: Unit, replica: &Replica, now: &Seen) {
+    fn tell_replica(&mut self, unit: &Unit, replica: &Replica, now: &Seen) {
         let since = replica.placed_at.unwrap_or(Time(0));
         match now {
-            Seen::Waiting => self.world.wait(&unit),
-            Seen::Placed(place) => self.world.placed(&unit, in_world(place), since),
+            Seen::Waiting => self.world.wait(unit),
+            Seen::Placed(place) => self.world.placed(unit, in_world(place), since),
             Seen::Stopping(place) => {
-                self.world.placed(&unit, in_world(place), since);
+                self.world.placed(unit, in_world(place), since);
                 self.world.stopping(unit.id, None);
             }
             Seen::Ended => self.world.gone(unit.id),
@@ -258,7 +258,9 @@ impl Known {
     pub(super) fn count_budgets(&mut self, now: Time) {
         let old = self.preemptions.iter().take_while(|(at, _)| now.since(*at) >= HOUR).count();
         let over: HashSet<OrganizationId> = self.preemptions.drain(..old).map(|p| p.1).collect();
-        over.into_iter().for_each(|organization| self.set_budget(organization));
+        for organization in over {
+            self.set_budget(organization);
+        }
     }
 
     fn set_budget(&mut self, organization: OrganizationId) {

@@ -79,7 +79,9 @@ async fn change(world: &World, dice: &mut Dice) {
     let priority = Some(i64::try_from(dice.below(6)).unwrap());
     let mut tx = world.db.begin(Actor::Anonymous).await.unwrap();
     // It may have come to its end meanwhile.
-    if store::deployment::set(&mut tx, one.id, &Change { priority, ..Change::default() }).await.is_ok()
+    if store::deployment::set(&mut tx, one.id, &Change { priority, ..Change::default() })
+        .await
+        .is_ok()
     {
         tx.commit().await.unwrap();
     }

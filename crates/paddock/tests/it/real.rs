@@ -119,20 +119,31 @@ async fn an_image_runs_scales_yields_survives_and_leaves_nothing() {
         "command": ["sleep", "1000"]});
     let high = yard.deploy(high).await;
     yard.until_status(&high, "running").await;
-    let yielded = yard.until(&id, "one yields", |d| d["endpoints"].as_array().unwrap().len() == 1).await;
-    assert!(yielded["status_reason"].as_str().unwrap().contains("1 of 2 replicas run. Yielded to high"));
+    let yielded =
+        yard.until(&id, "one yields", |d| d["endpoints"].as_array().unwrap().len() == 1).await;
+    assert!(
+        yielded["status_reason"].as_str().unwrap().contains("1 of 2 replicas run. Yielded to high")
+    );
     let why = yard.ann.get(&format!("{}/explain", path(&id))).await.expect(200);
-    let waiting = why["replicas"].as_array().unwrap().iter().find(|r| r["verdict"] == "not_now").unwrap();
-    assert_eq!((&waiting["position"], &waiting["shortages"][0]["missing"]), (&json!(1), &json!({"cpu": 0.2})));
+    let waiting =
+        why["replicas"].as_array().unwrap().iter().find(|r| r["verdict"] == "not_now").unwrap();
+    assert_eq!(
+        (&waiting["position"], &waiting["shortages"][0]["missing"]),
+        (&json!(1), &json!({"cpu": 0.2}))
+    );
     yard.ann.delete(&path(&high)).await.expect(202);
     yard.until_gone(&high).await;
-    let runs = yard.until(&id, "two again", |d| d["endpoints"].as_array().unwrap().len() == 2).await;
+    let runs =
+        yard.until(&id, "two again", |d| d["endpoints"].as_array().unwrap().len() == 2).await;
 
     // The server dies; what runs goes on running and is there when the server is back.
     let endpoints = runs["endpoints"].as_array().unwrap().clone();
     yard.server.kill();
     for endpoint in &endpoints {
-        assert!(page(endpoint).unwrap().contains("hello from a container"), "no server: {endpoint}");
+        assert!(
+            page(endpoint).unwrap().contains("hello from a container"),
+            "no server: {endpoint}"
+        );
     }
     yard.server.again();
     yard.ann = yard.server.http_as("acme", PASSWORD).await;
@@ -197,9 +208,15 @@ async fn what_can_not_run_says_why_in_one_sentence_and_the_agent_goes_on() {
     let cases = [
         (json!({"image": nowhere, "resources": {"cpu": "100m"}}), "nothing:1"),
         (json!({"image": "127.0.0.1:1/web:1", "resources": {"cpu": "100m"}}), "127.0.0.1:1"),
-        (json!({"image": image, "resources": {"cpu": "100m"}, "command": ["/no/such/thing"], "restart": "never"}), "/no/such/thing"),
+        (
+            json!({"image": image, "resources": {"cpu": "100m"}, "command": ["/no/such/thing"], "restart": "never"}),
+            "/no/such/thing",
+        ),
         (json!({"image": image, "resources": {"cpu": "100m", "ram": "2Mi"}}), "at least 6Mi"),
-        (json!({"image": image, "resources": {"cpu": "100m"}, "command": ["sh", "-c", "exit 3"], "restart": "never"}), "3"),
+        (
+            json!({"image": image, "resources": {"cpu": "100m"}, "command": ["sh", "-c", "exit 3"], "restart": "never"}),
+            "3",
+        ),
     ];
     for (body, part) in cases {
         let id = yard.deploy(body).await;
@@ -212,7 +229,10 @@ async fn what_can_not_run_says_why_in_one_sentence_and_the_agent_goes_on() {
     // What no cluster has is waited for, and said so.
     let id = yard.deploy(json!({"image": image, "resources": {"unicorns": 1}})).await;
     let waits = yard.until(&id, "a reason", |d| d["status_reason"] != "Waits to be placed.").await;
-    assert!(waits["status_reason"].as_str().unwrap().contains("Can never run on yard"), "{waits:#}");
+    assert!(
+        waits["status_reason"].as_str().unwrap().contains("Can never run on yard"),
+        "{waits:#}"
+    );
     yard.ann.delete(&path(&id)).await.expect(202);
     // The agent goes on.
     let id = yard.deploy(web(&image)).await;

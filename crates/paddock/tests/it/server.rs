@@ -94,7 +94,8 @@ async fn logs_are_json_when_asked_for_and_plain_otherwise() {
 
 #[tokio::test]
 async fn without_a_container_runtime_an_image_fails_and_says_what_to_do() {
-    let server = Setup::plain().start();
+    let setup = Setup::plain().arg("--runtime", "docker");
+    let server = setup.env("DOCKER_HOST", "unix:///nowhere/docker.sock").start();
     let ann = server.http_owner("acme").await;
     let cpu = json!({ "cpu": "100m" });
     running(&ann, json!({ "resources": cpu })).await;
@@ -102,7 +103,7 @@ async fn without_a_container_runtime_an_image_fails_and_says_what_to_do() {
     let id = ann.post("/api/v1/deployments", image).await.text("id");
     let failed = until(&ann, &id, "failed").await;
     let reason = failed["status_reason"].as_str().unwrap();
-    assert!(reason.contains("--runtime simulated"), "{reason}");
+    assert!(reason.contains("/nowhere/docker.sock") && reason.contains("--runtime"), "{reason}");
 }
 
 async fn running(client: &Client, wanted: Value) {

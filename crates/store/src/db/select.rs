@@ -37,7 +37,7 @@ impl<'a> Select<'a> {
     }
 
     /// Adds that a column has one of these values.
-    pub(crate) fn is_one_of<P: Param>(mut self, column: &str, values: &'a [P]) -> Self {
+    pub(crate) fn one_of<P: Param>(mut self, column: &str, values: &'a [P]) -> Self {
         self.sql.push_str(column);
         for (i, value) in values.iter().enumerate() {
             self.sql.push_str(if i == 0 { " IN (" } else { ", " });

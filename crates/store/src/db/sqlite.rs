@@ -256,7 +256,8 @@ fn bind<'c>(
 ) -> Result<CachedStatement<'c>> {
     let mut statement = connection.prepare_cached(sql)?;
     for (i, value) in params.iter().enumerate() {
-        let name = NAMES.get(i).map_or_else(|| format!("${}", i + 1).into(), |name| Cow::from(*name));
+        let name =
+            NAMES.get(i).map_or_else(|| format!("${}", i + 1).into(), |name| Cow::from(*name));
         let unused = || Error::Broken(format!("{name} is given but not used in: {sql}"));
         let index = statement.parameter_index(&name)?.ok_or_else(unused)?;
         statement.raw_bind_parameter(index, value)?;

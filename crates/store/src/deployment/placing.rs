@@ -21,8 +21,9 @@ pub async fn all(read: &mut Read, page: &Page) -> Result<Standing> {
 pub async fn some(read: &mut Read, ids: &[DeploymentId]) -> Result<Standing> {
     let mut deployments = Vec::new();
     for ids in replica::batches(ids) {
-        let select = concat!("SELECT ", columns!(), " FROM deployment WHERE deleted_at IS NULL AND ");
-        let rows = Select::new(select).is_one_of("id", &ids).all(read).await?;
+        let select =
+            concat!("SELECT ", columns!(), " FROM deployment WHERE deleted_at IS NULL AND ");
+        let rows = Select::new(select).one_of("id", &ids).all(read).await?;
         deployments.extend(rows.into_iter().map(from_row).collect::<Result<Vec<_>>>()?);
     }
     with_replicas(read, deployments).await
@@ -58,9 +59,9 @@ pub async fn place(
         let id = ReplicaId { deployment: id, number: *number };
         replica::arrive(tx, &deployment, id, place, &reason).await?;
     }
-    let placed = replica::settle(tx, &deployment, Status::Scheduled.as_str()).await?;
-    if placed.spec.image.is_some() {
-        return Ok(placed);
+    let scheduled = replica::settle(tx, &deployment, Status::Scheduled.as_str()).await?;
+    if scheduled.spec.image.is_some() {
+        return Ok(scheduled);
     }
     let now = tx.now();
     tx.run(
@@ -71,8 +72,8 @@ pub async fn place(
         params![id, format!("Holds its capacity on {on}."), now],
     )
     .await?;
-    super::plan_end(tx, &placed);
-    replica::settle(tx, &placed, Status::Running.as_str()).await
+    super::plan_end(tx, &scheduled);
+    replica::settle(tx, &scheduled, Status::Running.as_str()).await
 }
 
 async fn waiting(tx: &mut Tx, id: DeploymentId) -> Result<Deployment> {

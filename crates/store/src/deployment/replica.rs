@@ -24,8 +24,7 @@ const BATCHES: [usize; 3] = [1, 8, 64];
 
 /// The replicas of a deployment, by number.
 pub async fn of(read: &mut Read, deployment: DeploymentId) -> Result<Vec<Replica>> {
-    let sql =
-        sql!("SELECT ", columns!(), " FROM replica WHERE deployment_id = $1 ORDER BY number");
+    let sql = sql!("SELECT ", columns!(), " FROM replica WHERE deployment_id = $1 ORDER BY number");
     read.all(sql, params![deployment]).await?.into_iter().map(from_row).collect()
 }
 
@@ -34,7 +33,7 @@ pub async fn of_all(read: &mut Read, deployments: &[DeploymentId]) -> Result<Vec
     let mut found = Vec::new();
     for ids in batches(deployments) {
         let select = Select::new(concat!("SELECT ", columns!(), " FROM replica WHERE "));
-        let rows = select.is_one_of("deployment_id", &ids).text(" ORDER BY deployment_id, number");
+        let rows = select.one_of("deployment_id", &ids).text(" ORDER BY deployment_id, number");
         found.extend(rows.all(read).await?);
     }
     found.into_iter().map(from_row).collect()
@@ -108,9 +107,8 @@ pub async fn tail(read: &mut Read, id: ReplicaId) -> Result<Vec<LogLine>> {
 /// Removes a replica that holds nothing.
 pub(super) async fn delete(tx: &mut Tx, id: ReplicaId) -> Result<()> {
     let number = i64::from(id.number);
-    let sql = sql!(
-        "DELETE FROM replica WHERE deployment_id = $1 AND number = $2 AND cluster_id IS NULL"
-    );
+    let sql =
+        sql!("DELETE FROM replica WHERE deployment_id = $1 AND number = $2 AND cluster_id IS NULL");
     if tx.run(sql, params![id.deployment, number]).await? == 0 {
         return Err(Error::Broken(format!("{id} still holds capacity")));
     }

@@ -96,18 +96,24 @@ fn layer() -> Vec<u8> {
     let mut tar = tar::Builder::new(Vec::new());
     tar.append_path_with_name("/bin/busybox", "bin/busybox").expect("busybox is installed");
     for name in ["sh", "httpd", "sleep", "echo", "tail", "cat"] {
-        let mut header = tar::Header::new_gnu();
+        let mut header = header(0, 0o777);
         header.set_entry_type(tar::EntryType::Symlink);
-        header.set_size(0);
-        header.set_mode(0o777);
         tar.append_link(&mut header, format!("bin/{name}"), "busybox").unwrap();
     }
     let page = b"hello from a container\n";
-    let mut header = tar::Header::new_gnu();
-    header.set_size(page.len() as u64);
-    header.set_mode(0o644);
+    let mut header = header(page.len(), 0o644);
     tar.append_data(&mut header, "www/index.html", &page[..]).unwrap();
     tar.into_inner().unwrap()
+}
+
+fn header(size: usize, mode: u32) -> tar::Header {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(size as u64);
+    header.set_mode(mode);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(1_000_000_000);
+    header
 }
 
 fn blob(dir: &Path, kind: &str, bytes: &[u8]) -> Value {
