@@ -1,7 +1,7 @@
 //! `paddock server`: puts the parts together, runs them, and takes them apart again in order.
 
 mod link;
-mod machine;
+pub(crate) mod machine;
 
 use std::fs::File;
 use std::future::Future;
@@ -17,7 +17,7 @@ use engine::placement::Placement;
 use engine::{
     Driver, Metrics, Options, cluster, deployment, housekeeping, local_agent, local_cluster,
 };
-use model::cluster::Provider;
+use model::cluster::{Patience, Provider};
 use model::event::Actor;
 use store::{Db, OsEntropy, Stop, SystemClock, entropy, stop, task, work};
 use tokio::net::TcpListener;
@@ -31,7 +31,7 @@ use link::InProcess;
 /// Runs the server until it is told to stop.
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let settings = args.resolve()?;
-    start_logging(&settings)?;
+    start_logging(&settings.log, settings.log_format)?;
     let signal = stop_on_signal()?;
     let _locks = take_files(&settings)?;
     // Before anything is made: a password that was made up would be lost if the port were taken.
@@ -52,7 +52,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     greet(&listener, made_up.as_deref())?;
 
     let serving = task::spawn("http", api::serve(listener, app, stop.clone()));
-    let working = task::spawn("driver", driver(&db, metrics).run(stop.clone()));
+    let driver = driver(&db, metrics, settings.patience);
+    let working = task::spawn("driver", driver.run(stop.clone()));
     let placing = task::spawn("placement", placement.run(stop.clone()));
     let agent = settings.local_agent.then(|| start_agent(&db, &settings, &stop));
     signal.await;
@@ -69,11 +70,11 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn start_logging(settings: &Settings) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(&settings.log)
-        .with_context(|| format!("--log: {:?} is no log filter, such as info", settings.log))?;
+pub(crate) fn start_logging(log: &str, format: LogFormat) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_new(log)
+        .with_context(|| format!("--log: {log:?} is no log filter, such as info"))?;
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    let started = match settings.log_format {
+    let started = match format {
         LogFormat::Text => {
             let is_terminal = std::io::stderr().is_terminal();
             logs.with_target(false).with_ansi(is_terminal).try_init()
@@ -84,7 +85,7 @@ fn start_logging(settings: &Settings) -> anyhow::Result<()> {
 }
 
 /// Returns at the first SIGTERM or SIGINT.
-fn stop_on_signal() -> anyhow::Result<impl Future<Output = ()>> {
+pub(crate) fn stop_on_signal() -> anyhow::Result<impl Future<Output = ()>> {
     let mut terminated = signal(SignalKind::terminate()).context("SIGTERM can't be heard")?;
     let mut interrupted = signal(SignalKind::interrupt()).context("SIGINT can't be heard")?;
     Ok(async move {
@@ -156,6 +157,7 @@ fn api_settings(settings: &Settings) -> api::Settings {
         password_min: settings.password_min,
         token_life: settings.token_life,
         request_timeout: settings.request_timeout,
+        patience: settings.patience,
         runtime: runtime.into(),
     }
 }
@@ -174,9 +176,9 @@ fn greet(listener: &TcpListener, password: Option<&str>) -> anyhow::Result<()> {
     out.flush().context("standard output can't be written to")
 }
 
-fn driver(db: &Db, metrics: Metrics) -> Driver {
+fn driver(db: &Db, metrics: Metrics, patience: Patience) -> Driver {
     Driver::new(db.clone(), Options::default(), metrics)
-        .with(cluster::Terraform { db: db.clone() })
+        .with(cluster::Terraform::new(db.clone(), patience))
         .with(deployment::Ending { db: db.clone() })
         .with(housekeeping::Housekeeping { db: db.clone() })
 }
@@ -210,9 +212,9 @@ fn start_agent(db: &Db, settings: &Settings, stop: &Stop) -> tokio::task::JoinHa
     })
 }
 
-fn absent() -> Absent {
-    let reason = "This version of Paddock has no container runtime for this machine: start the \
-                  server with --runtime simulated to go through the motions without containers.";
+pub(crate) fn absent() -> Absent {
+    let reason = "This version of Paddock has no container runtime for this machine: start it \
+                  with --runtime simulated to go through the motions without containers.";
     tracing::info!("no container runtime: deployments with an image will fail and say so");
     Absent { reason: reason.into() }
 }

@@ -207,8 +207,7 @@ pub async fn set_nodes(tx: &mut Tx, id: ClusterId, nodes: &[NewNode]) -> Result<
 
 async fn count_change(tx: &mut Tx, id: ClusterId) -> Result<()> {
     let now = tx.now();
-    let sql =
-        sql!("UPDATE cluster SET generation = generation + 1, updated_at = $2 WHERE id = $1");
+    let sql = sql!("UPDATE cluster SET generation = generation + 1, updated_at = $2 WHERE id = $1");
     tx.run(sql, params![id, now]).await.map(drop)
 }
 

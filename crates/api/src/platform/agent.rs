@@ -136,12 +136,15 @@ async fn until_news(app: &App, cluster: ClusterId, seen: &str) -> Result<Wishes,
     loop {
         signal.mark_unchanged();
         let found = look(app, cluster, false).await?;
-        let is_news = found.cursor != seen && (!found.items.is_empty() || !seen.is_empty());
-        if is_news || stop.is_set() {
+        if found.cursor != seen && !found.items.is_empty() {
             return Ok(found);
         }
+        if stop.is_set() {
+            return Ok(Wishes { items: Vec::new(), cursor: seen.to_owned() });
+        }
+        tokio::time::sleep(LOOK_APART).await;
         tokio::select! {
-            _ = signal.changed() => tokio::time::sleep(LOOK_APART).await,
+            _ = signal.changed() => {}
             () = tokio::time::sleep(LOOK_AGAIN) => {}
             () = stop.told() => {}
         }

@@ -119,9 +119,8 @@ async fn leave_behind(
 
 /// Forgets what is left on a cluster that will not come back. Its lock must be held.
 pub(crate) async fn forget(tx: &mut Tx, on: ClusterId) -> Result<()> {
-    let sql = sql!(
-        "DELETE FROM leftover WHERE cluster_id = $1 RETURNING deployment_id, node, request"
-    );
+    let sql =
+        sql!("DELETE FROM leftover WHERE cluster_id = $1 RETURNING deployment_id, node, request");
     let mut left = BTreeSet::new();
     for mut row in tx.all(sql, params![on]).await? {
         let (id, node) = (row.take::<DeploymentId>()?, row.take()?);

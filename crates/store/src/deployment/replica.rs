@@ -23,8 +23,7 @@ const BATCHES: [usize; 3] = [1, 8, 64];
 
 /// The replicas of a deployment, by number.
 pub async fn of(read: &mut Read, deployment: DeploymentId) -> Result<Vec<Replica>> {
-    let sql =
-        sql!("SELECT ", columns!(), " FROM replica WHERE deployment_id = $1 ORDER BY number");
+    let sql = sql!("SELECT ", columns!(), " FROM replica WHERE deployment_id = $1 ORDER BY number");
     read.all(sql, params![deployment]).await?.into_iter().map(from_row).collect()
 }
 
@@ -96,9 +95,8 @@ pub(super) async fn tell(
 /// Removes a replica that holds nothing.
 pub(super) async fn delete(tx: &mut Tx, id: ReplicaId) -> Result<()> {
     let number = i64::from(id.number);
-    let sql = sql!(
-        "DELETE FROM replica WHERE deployment_id = $1 AND number = $2 AND cluster_id IS NULL"
-    );
+    let sql =
+        sql!("DELETE FROM replica WHERE deployment_id = $1 AND number = $2 AND cluster_id IS NULL");
     if tx.run(sql, params![id.deployment, number]).await? == 0 {
         return Err(Error::Broken(format!("{id} still holds capacity")));
     }
