@@ -5,8 +5,10 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use model::agent::{Desired, Observed, ReplicaId, Report};
 use model::deployment::Spec;
+use model::log::{LogLine, LogsFrom};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
@@ -18,6 +20,10 @@ const RETRY: Duration = Duration::from_millis(500);
 const STOP_RETRY: Duration = Duration::from_secs(5);
 /// How many reports go in one call at most.
 const BATCH: usize = 256;
+/// How much of the log of something that has ended is kept, and how long reading it may take.
+const TAIL_LINES: usize = 100;
+const TAIL_BYTES: usize = 32 * 1024;
+const TAIL_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The agent of the clusters that one link speaks for.
 pub struct Agent<L, R> {
@@ -145,7 +151,7 @@ impl<R: Runtime> Keeper<R> {
             tracing::warn!(replica = %id, %error, "it does not stop, trying again");
             tokio::time::sleep(STOP_RETRY).await;
         }
-        say(&self.reports, desired, Observed::Gone).await;
+        say(&self.reports, desired, Observed::Gone, Vec::new()).await;
     }
 }
 
@@ -159,7 +165,7 @@ struct Watcher<'a, R> {
 impl<R: Runtime> Watcher<'_, R> {
     async fn run(&self, spec: &Spec) -> Infallible {
         let id = self.desired.replica;
-        self.say(Observed::Starting).await;
+        say(&self.reports, self.desired, Observed::Starting, Vec::new()).await;
         let started = match spec.image {
             Some(_) => self.runtime.start(id, spec).await,
             None => self.hold().await,
@@ -169,8 +175,9 @@ impl<R: Runtime> Watcher<'_, R> {
             Err(reason) => Condition::Failed(reason),
         };
         loop {
-            self.say(condition.clone().into()).await;
             let is_over = matches!(condition, Condition::Completed | Condition::Failed(_));
+            let tail = if is_over { self.tail().await } else { Vec::new() };
+            say(&self.reports, self.desired, condition.clone().into(), tail).await;
             if is_over || spec.image.is_none() {
                 return std::future::pending().await;
             }
@@ -183,16 +190,32 @@ impl<R: Runtime> Watcher<'_, R> {
         self.runtime.stop(self.desired.replica).await.map(|()| Vec::new())
     }
 
-    async fn say(&self, observed: Observed) {
-        say(&self.reports, self.desired, observed).await;
+    /// The last lines of its log: what is left of it when it is cleared away.
+    async fn tail(&self) -> Vec<LogLine> {
+        let lines = self.runtime.logs(self.desired.replica, LogsFrom::Last(TAIL_LINES), false);
+        let all = tokio::time::timeout(TAIL_PATIENCE, lines.collect::<Vec<_>>());
+        let mut lines = all.await.unwrap_or_default();
+        let mut room = TAIL_BYTES;
+        let fits = |line: &&LogLine| {
+            let left = room.checked_sub(line.text.len());
+            room = left.unwrap_or(0);
+            left.is_some()
+        };
+        let kept = lines.iter().rev().take_while(fits).count();
+        lines.split_off(lines.len() - kept)
     }
 }
 
-async fn say(reports: &mpsc::Sender<Report>, desired: &Desired, observed: Observed) {
+async fn say(
+    reports: &mpsc::Sender<Report>,
+    desired: &Desired,
+    observed: Observed,
+    tail: Vec<LogLine>,
+) {
     let (replica, cluster) = (desired.replica, desired.cluster);
     let generation = desired.generation;
     // The reporter ends only with the agent.
-    let _ = reports.send(Report { replica, cluster, generation, observed }).await;
+    let _ = reports.send(Report { replica, cluster, generation, observed, tail }).await;
 }
 
 /// Sends reports in order, many in one call, until each has arrived.

@@ -5,13 +5,17 @@
 //! is told shall be gone.
 
 mod agent;
+mod choose;
 mod link;
 mod runtime;
 
 pub use agent::Agent;
+pub use choose::{AnyRuntime, Choice, choose};
 pub use link::{Link, LinkError};
 pub use runtime::absent::Absent;
-pub use runtime::embedded;
+pub use runtime::credentials::Credentials;
+pub use runtime::docker::{self, Docker};
+pub use runtime::embedded::{self, Embedded};
 pub use runtime::logs::{Cursor, LogLine, LogStream, LogsFrom, Source};
 pub use runtime::simulated::{self, Simulated};
 pub use runtime::{Condition, Runtime};

@@ -1,8 +1,11 @@
 //! What runs containers.
 
 pub(crate) mod absent;
+pub(crate) mod credentials;
+pub mod docker;
 pub mod embedded;
 pub(crate) mod limits;
+pub(crate) mod locks;
 pub(crate) mod logs;
 pub(crate) mod sentence;
 pub mod simulated;

@@ -11,6 +11,7 @@ use store::deployment::Limits;
 use store::{Db, Stop, task};
 
 use crate::cache::{self, Cache};
+use crate::logs::Logs;
 use crate::observe::Metrics;
 use crate::password::Passwords;
 use crate::pulse::Pulse;
@@ -46,6 +47,16 @@ impl Default for Settings {
     }
 }
 
+/// What of the rest of the server the application asks.
+pub struct Parts<'a> {
+    /// The workers' series, shown at `/metrics` too.
+    pub metrics: &'a engine::Metrics,
+    /// Placement.
+    pub outlook: Outlook,
+    /// What replicas say.
+    pub logs: Arc<dyn Logs>,
+}
+
 /// The application. Cheap to clone.
 #[derive(Clone)]
 pub struct App(Arc<Inner>);
@@ -61,6 +72,8 @@ pub struct Inner {
     pub(crate) metrics: Metrics,
     /// What placement can be asked.
     pub(crate) outlook: Outlook,
+    /// What replicas say.
+    pub(crate) logs: Arc<dyn Logs>,
     pub(crate) started_at: Time,
     /// Becomes true when the server stops: streams end then.
     pub(crate) stop: Stop,
@@ -74,12 +87,11 @@ impl Deref for App {
 }
 
 impl App {
-    /// The application on a database. `engine` are the workers' series, shown at `/metrics` too.
+    /// The application on a database.
     pub fn new(
         db: Db,
         settings: Settings,
-        engine: &engine::Metrics,
-        outlook: Outlook,
+        parts: Parts<'_>,
         stop: Stop,
     ) -> Self {
         let app = Self(Arc::new(Inner {
@@ -87,8 +99,9 @@ impl App {
             throttle: Throttle::default(),
             pulse: Pulse::default(),
             cache: Cache::default(),
-            metrics: Metrics::new(engine),
-            outlook,
+            metrics: Metrics::new(parts.metrics),
+            outlook: parts.outlook,
+            logs: parts.logs,
             started_at: db.now(),
             db: db.clone(),
             settings,

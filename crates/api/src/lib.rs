@@ -14,6 +14,7 @@ mod docs;
 mod etag;
 mod idempotency;
 mod kargo;
+mod logs;
 mod observe;
 mod page;
 mod password;
@@ -32,7 +33,8 @@ use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
-pub use app::{App, Settings};
+pub use app::{App, Parts, Settings};
+pub use logs::{Lines, Logs, NoLogs};
 pub use problem::Problem;
 pub use serve::serve;
 

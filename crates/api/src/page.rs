@@ -61,6 +61,15 @@ impl<T> List<T> {
     }
 }
 
+/// A query parameter that is `true` or `false`; false when it is left out.
+pub(crate) fn flag(field: &str, text: Option<&str>) -> Result<bool, Problem> {
+    match text {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(_) => Err(Problem::field(field, "is either true or false")),
+    }
+}
+
 /// Leaves out what is more than `limit`; was there any?
 pub(crate) fn cut<T>(items: &mut Vec<T>, limit: i64) -> bool {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);

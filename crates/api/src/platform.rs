@@ -7,6 +7,7 @@ pub(crate) mod event;
 pub(crate) mod explain;
 pub(crate) mod health;
 pub(crate) mod invite;
+pub(crate) mod log;
 pub(crate) mod login;
 pub(crate) mod organization;
 pub(crate) mod queue;
@@ -45,6 +46,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         ))
         .routes(routes!(deployment::deployment_history))
         .routes(routes!(explain::deployment_explain))
+        .routes(routes!(log::deployment_logs))
         .routes(routes!(queue::queue_list))
         .routes(routes!(agent::agent_desired))
         .routes(routes!(agent::agent_report))

@@ -102,6 +102,11 @@ impl Problem {
         Self { retry_after_secs, ..Self::new(StatusCode::TOO_MANY_REQUESTS, detail) }
     }
 
+    /// 503: somebody who is needed does not answer.
+    pub(crate) fn unavailable(detail: impl Into<String>) -> Self {
+        Self { retry_after_secs: Some(1), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, detail) }
+    }
+
     pub(crate) fn is_unauthenticated(&self) -> bool {
         self.status == StatusCode::UNAUTHORIZED
     }

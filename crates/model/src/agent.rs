@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::deployment::Spec;
+use crate::log::LogLine;
 use crate::world::UnitId;
 use crate::{ClusterId, DeploymentId};
 
@@ -61,6 +62,9 @@ pub struct Report {
     pub generation: i64,
     /// What was found.
     pub observed: Observed,
+    /// The last lines of its log, when it has ended: what ran it is cleared away then.
+    #[serde(default)]
+    pub tail: Vec<LogLine>,
 }
 
 /// How a replica is doing, as its agent sees it.

@@ -11,6 +11,7 @@ pub mod event;
 pub mod id;
 pub mod invalid;
 pub mod invite;
+pub mod log;
 pub mod name;
 pub mod organization;
 pub mod quantity;

@@ -7,24 +7,13 @@
 //! Pure: no clock, no randomness, no I/O. What is decided depends only on the facts, never on the
 //! order in which they were told.
 
-#![allow(
-    clippy::needless_for_each,
-    clippy::semicolon_if_nothing_returned,
-    clippy::needless_pass_by_value,
-    clippy::ref_option,
-    clippy::similar_names,
-    clippy::struct_field_names,
-    clippy::type_complexity,
-    clippy::unused_self,
-    reason = "to be tidied when the engine takes it over"
-)]
-
 mod class;
 mod cluster;
 mod decision;
 mod dry_run;
 mod explain;
 mod node;
+mod order;
 mod place;
 mod pool;
 mod preempt;
@@ -45,7 +34,7 @@ use std::time::Duration;
 pub use cluster::{Cluster, Node};
 pub use decision::{Backfill, Decisions, Preemption, Reservation, Start, Wait, Waiting, Why};
 pub use dry_run::Outcome;
-pub use explain::{Explanation, Shortage, Verdict};
+pub use explain::{Explanation, LAST_POSITION, Shortage, Verdict};
 pub use unit::{Place, Target, Unit, UnitId};
 
 use class::{Class, Key};

@@ -2,6 +2,7 @@
 
 mod client;
 mod remote_agent;
+mod runtime;
 mod server;
 mod settings;
 
@@ -56,8 +57,16 @@ enum Command {
     Completions { shell: clap_complete::Shell },
 }
 
+fn main() -> ExitCode {
+    // The container runtime starts this program again, to fetch images and to keep containers.
+    if let Some(ended) = agent::embedded::child_main() {
+        return ended;
+    }
+    run()
+}
+
 #[tokio::main]
-async fn main() -> ExitCode {
+async fn run() -> ExitCode {
     let cli = Cli::parse();
     // Fails only when a provider is installed already, and then there is one.
     let _ = rustls::crypto::ring::default_provider().install_default();

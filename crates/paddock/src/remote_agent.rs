@@ -9,12 +9,13 @@ mod pulse;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use agent::{Agent, Simulated};
+use agent::Agent;
 use anyhow::{Context, bail};
 use model::{Quantity, Resources};
 
-use crate::server::{absent, machine, start_logging, stop_on_signal};
-use crate::settings::{LogFormat, log_format};
+use crate::runtime;
+use crate::server::{machine, start_logging, stop_on_signal, take_dir};
+use crate::settings::{agent_runtime, log_format};
 use connection::{Connection, Token};
 use link::HttpLink;
 use pulse::Pulse;
@@ -35,9 +36,22 @@ pub(crate) struct Args {
     /// A file with the cluster's token, as "paddock cluster token" prints it
     #[arg(long, env = "PADDOCK_AGENT_TOKEN_FILE", value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// What runs containers: `auto`, or `simulated` to go through the motions [default: auto]
+    /// Where to keep images and containers [default: ./paddock-agent]
+    #[arg(long, env = "PADDOCK_AGENT_DATA_DIR", value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// What runs containers: `embedded`, `docker` (or Podman), `auto` for the first that works, or
+    /// `simulated` to go through the motions without containers [default: auto]
     #[arg(long, env = "PADDOCK_RUNTIME", value_name = "NAME")]
     runtime: Option<String>,
+    /// Credentials of registries, in a file as `docker login` writes it
+    #[arg(long, env = "PADDOCK_REGISTRY_AUTH_FILE", value_name = "FILE")]
+    registry_auth_file: Option<PathBuf>,
+    /// The largest image, packed or unpacked [default: 8Gi]
+    #[arg(long, env = "PADDOCK_MAX_IMAGE_SIZE", value_name = "SIZE")]
+    max_image_size: Option<String>,
+    /// Whether containers of the embedded runtime may reach the world [default: true]
+    #[arg(long, env = "PADDOCK_EGRESS", value_name = "BOOL")]
+    egress: Option<String>,
     /// What the cluster has, such as cpu=4,ram=8Gi [default: what this machine has]
     #[arg(long, env = "PADDOCK_AGENT_CAPACITY", value_name = "TYPE=QUANTITY,…")]
     capacity: Option<String>,
@@ -51,7 +65,7 @@ pub(crate) struct Args {
 
 /// Runs the agent until it is told to stop, or the server refuses it.
 pub(crate) async fn run(args: Args, server: Option<String>) -> anyhow::Result<()> {
-    let format: LogFormat = log_format(args.log_format.as_deref())?;
+    let format = log_format(args.log_format.as_deref())?;
     start_logging(args.log.as_deref().unwrap_or("info"), format)?;
     let signal = stop_on_signal()?;
     let token = Token::find(args.token_file)?;
@@ -60,46 +74,19 @@ pub(crate) async fn run(args: Args, server: Option<String>) -> anyhow::Result<()
         Some(text) => parse_capacity(text)?,
         None => machine::capacity(),
     };
-    let runtime = choose(args.runtime.as_deref())?;
-    let pulse = Pulse::new(connection.clone(), runtime.name(), capacity);
+    let dir = args.data_dir.unwrap_or_else(|| "./paddock-agent".into());
+    let (images, size) = (args.registry_auth_file, args.max_image_size);
+    let runtime = agent_runtime(args.runtime, images, size, args.egress, &dir)?;
+    let _lock = take_dir(&dir)?;
+    let runtime = runtime::start(runtime).await?;
+    let pulse = Pulse::new(connection.clone(), runtime.name(), &capacity);
     let link = Arc::new(HttpLink::new(connection));
     tokio::select! {
         refused = pulse.beat() => refused,
-        () = runtime.serve(link) => Ok(()),
+        () = Agent::run(link, runtime) => Ok(()),
         () = signal => {
             tracing::info!("stopping: what runs goes on running");
             Ok(())
-        }
-    }
-}
-
-/// What containers are run with.
-enum Runtime {
-    Simulated,
-    Absent,
-}
-
-/// The one place that chooses.
-fn choose(name: Option<&str>) -> anyhow::Result<Runtime> {
-    match name {
-        None | Some("auto") => Ok(Runtime::Absent),
-        Some("simulated") => Ok(Runtime::Simulated),
-        Some(other) => bail!("--runtime: {other:?} is none of auto, simulated"),
-    }
-}
-
-impl Runtime {
-    fn name(&self) -> &'static str {
-        match self {
-            Runtime::Simulated => "simulated",
-            Runtime::Absent => "none",
-        }
-    }
-
-    async fn serve(self, link: Arc<HttpLink>) {
-        match self {
-            Runtime::Simulated => Agent::run(link, Arc::new(Simulated::default())).await,
-            Runtime::Absent => Agent::run(link, Arc::new(absent())).await,
         }
     }
 }
@@ -138,11 +125,5 @@ mod tests {
             let error = parse_capacity(wrong).unwrap_err().to_string();
             assert!(error.starts_with("--capacity: "), "{wrong}: {error}");
         }
-    }
-
-    #[test]
-    fn a_runtime_that_is_none_is_refused() {
-        assert_eq!(choose(Some("simulated")).unwrap().name(), "simulated");
-        assert!(choose(Some("magic")).is_err());
     }
 }

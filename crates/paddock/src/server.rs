@@ -1,6 +1,7 @@
 //! `paddock server`: puts the parts together, runs them, and takes them apart again in order.
 
 mod link;
+mod logs;
 pub(crate) mod machine;
 
 use std::fs::File;
@@ -10,9 +11,9 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use agent::{Absent, Agent, Simulated};
+use agent::{Agent, AnyRuntime};
 use anyhow::{Context, bail};
-use api::App;
+use api::{App, NoLogs, Parts};
 use engine::placement::Placement;
 use engine::{
     Driver, Metrics, Options, cluster, deployment, housekeeping, local_agent, local_cluster,
@@ -25,8 +26,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 
-use crate::settings::{Args, Database, LogFormat, Runtime, Settings};
+use crate::runtime;
+use crate::settings::{Args, Database, LogFormat, Settings};
 use link::InProcess;
+use logs::LocalLogs;
 
 /// Runs the server until it is told to stop.
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
@@ -42,8 +45,19 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let (stopper, stop) = stop::channel();
     let metrics = Metrics::default();
     let placement = Placement::new(db.clone(), settings.placement.clone(), name(&db, &settings));
-    let outlook = placement.outlook();
-    let app = App::new(db.clone(), api_settings(&settings), &metrics, outlook, stop.clone());
+    let runtime = match settings.local_agent {
+        true => Some(runtime::start(settings.runtime.clone()).await?),
+        false => None,
+    };
+    let parts = Parts {
+        metrics: &metrics,
+        outlook: placement.outlook(),
+        logs: match &runtime {
+            Some(runtime) => Arc::new(LocalLogs { db: db.clone(), runtime: runtime.clone() }),
+            None => Arc::new(NoLogs),
+        },
+    };
+    let app = App::new(db.clone(), api_settings(&settings, &runtime), parts, stop.clone());
     let made_up = app.ensure_admin(settings.admin_password.as_deref()).await;
     let made_up =
         made_up.map_err(|problem| anyhow::anyhow!("the administrator can't be made: {problem}"))?;
@@ -55,7 +69,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let driver = driver(&db, metrics, settings.patience);
     let working = task::spawn("driver", driver.run(stop.clone()));
     let placing = task::spawn("placement", placement.run(stop.clone()));
-    let agent = settings.local_agent.then(|| start_agent(&db, &settings, &stop));
+    let agent = runtime.map(|runtime| start_agent(&db, &settings, runtime, &stop));
     signal.await;
     tracing::info!("stopping: requests and steps under way come to their end");
     stopper.stop();
@@ -99,13 +113,7 @@ pub(crate) fn stop_on_signal() -> anyhow::Result<impl Future<Output = ()>> {
 /// Makes the data directory and the SQLite file ours alone, for as long as these files live.
 fn take_files(settings: &Settings) -> anyhow::Result<Vec<File>> {
     let dir = &settings.data_dir;
-    // Hashes of passwords and the environments of deployments are in there.
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(dir)
-        .with_context(|| format!("--data-dir: {} can't be made", dir.display()))?;
-    let mut locks = vec![take("--data-dir", dir, &dir.join("lock"))?];
+    let mut locks = vec![take_dir(dir)?];
     if let Database::Sqlite(path, _) = &settings.database
         && path.parent() != Some(dir)
     {
@@ -113,6 +121,17 @@ fn take_files(settings: &Settings) -> anyhow::Result<Vec<File>> {
         locks.push(take("--database-url", path, &path.with_added_extension("lock"))?);
     }
     Ok(locks)
+}
+
+/// Makes a data directory, ours alone for as long as the file lives.
+pub(crate) fn take_dir(dir: &Path) -> anyhow::Result<File> {
+    // Hashes of passwords and the environments of deployments are in there.
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .with_context(|| format!("--data-dir: {} can't be made", dir.display()))?;
+    take("--data-dir", dir, &dir.join("lock"))
 }
 
 fn take(setting: &str, what: &Path, lock: &Path) -> anyhow::Result<File> {
@@ -147,11 +166,8 @@ async fn end_old_leases(db: &Db) -> anyhow::Result<()> {
     Ok(tx.commit().await?)
 }
 
-fn api_settings(settings: &Settings) -> api::Settings {
-    let runtime = match settings.runtime {
-        Runtime::Auto => "none",
-        Runtime::Simulated(_) => "simulated",
-    };
+fn api_settings(settings: &Settings, runtime: &Option<Arc<AnyRuntime>>) -> api::Settings {
+    let runtime = runtime.as_ref().map_or("none", |runtime| runtime.name());
     api::Settings {
         limits: settings.limits,
         password_min: settings.password_min,
@@ -194,37 +210,28 @@ fn name(db: &Db, settings: &Settings) -> String {
 }
 
 /// The agent of this machine, whenever it is this replica's turn.
-fn start_agent(db: &Db, settings: &Settings, stop: &Stop) -> tokio::task::JoinHandle<()> {
+fn start_agent(
+    db: &Db,
+    settings: &Settings,
+    runtime: Arc<AnyRuntime>,
+    stop: &Stop,
+) -> tokio::task::JoinHandle<()> {
     let holder = name(db, settings);
     let (leads, turn) = watch::channel(false);
     let lead = local_agent::lead(db.clone(), holder, leads, stop.clone());
     let link = Arc::new(InProcess::new(db.clone(), Provider::Local));
-    let serve = match &settings.runtime {
-        Runtime::Auto => task::spawn("agent", serve_in_turn(link, absent(), turn)),
-        Runtime::Simulated(options) => {
-            let runtime = Simulated::new(options.clone());
-            task::spawn("agent", serve_in_turn(link, runtime, turn))
-        }
-    };
+    let serve = task::spawn("agent", serve_in_turn(link, runtime, turn));
     task::spawn("agent's lease", async move {
         lead.await;
         serve.abort();
     })
 }
 
-pub(crate) fn absent() -> Absent {
-    let reason = "This version of Paddock has no container runtime for this machine: start it \
-                  with --runtime simulated to go through the motions without containers.";
-    tracing::info!("no container runtime: deployments with an image will fail and say so");
-    Absent { reason: reason.into() }
-}
-
-async fn serve_in_turn<R: agent::Runtime>(
+async fn serve_in_turn(
     link: Arc<InProcess>,
-    runtime: R,
+    runtime: Arc<AnyRuntime>,
     mut turn: watch::Receiver<bool>,
 ) {
-    let runtime = Arc::new(runtime);
     while turn.wait_for(|ours| *ours).await.is_ok() {
         tokio::select! {
             () = Agent::run(link.clone(), runtime.clone()) => {}

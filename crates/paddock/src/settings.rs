@@ -9,12 +9,16 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use agent::Choice;
 use anyhow::{Context, bail};
 use engine::placement;
+use model::Quantity;
 use model::cluster::Patience;
 use serde::Deserialize;
 use store::Durability;
 use store::deployment::Limits;
+
+use crate::runtime;
 
 /// What was set, wherever. All of it is text until it is checked, so that whatever is wrong with a
 /// setting is said in the same words wherever it came from.
@@ -37,9 +41,19 @@ pub(crate) struct Args {
     /// When a write to SQLite is called durable: `full` (survives a power cut) or `normal` [default: full]
     #[arg(long, env = "PADDOCK_SQLITE_DURABILITY", value_name = "LEVEL")]
     sqlite_durability: Option<String>,
-    /// What runs containers: `auto`, or `simulated` to try Paddock without containers [default: auto]
+    /// What runs containers: `embedded`, `docker` (or Podman), `auto` for the first that works, or
+    /// `simulated` to try Paddock without containers [default: auto]
     #[arg(long, env = "PADDOCK_RUNTIME", value_name = "NAME")]
     runtime: Option<String>,
+    /// Credentials of registries, in a file as `docker login` writes it
+    #[arg(long, env = "PADDOCK_REGISTRY_AUTH_FILE", value_name = "FILE")]
+    registry_auth_file: Option<PathBuf>,
+    /// The largest image, packed or unpacked [default: 8Gi]
+    #[arg(long, env = "PADDOCK_MAX_IMAGE_SIZE", value_name = "SIZE")]
+    max_image_size: Option<String>,
+    /// Whether containers of the embedded runtime may reach the world [default: true]
+    #[arg(long, env = "PADDOCK_EGRESS", value_name = "BOOL")]
+    egress: Option<String>,
     /// The password of the user `admin`; better given as the variable [default: made up at first start]
     #[arg(long, env = "PADDOCK_ADMIN_PASSWORD", value_name = "TEXT", hide_env_values = true)]
     admin_password: Option<String>,
@@ -94,7 +108,7 @@ pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
     pub(crate) data_dir: PathBuf,
     pub(crate) database: Database,
-    pub(crate) runtime: Runtime,
+    pub(crate) runtime: runtime::Settings,
     pub(crate) admin_password: Option<String>,
     pub(crate) local_agent: bool,
     pub(crate) limits: Limits,
@@ -114,15 +128,6 @@ pub(crate) enum Database {
     Sqlite(PathBuf, Durability),
     /// A PostgreSQL URL.
     Postgres(String),
-}
-
-/// Which container runtime.
-#[derive(Debug)]
-pub(crate) enum Runtime {
-    /// The first that works here.
-    Auto,
-    /// None: containers are pretended.
-    Simulated(agent::simulated::Options),
 }
 
 /// How logs are written.
@@ -150,6 +155,9 @@ impl Args {
             database_url: self.database_url.or(file.database_url),
             sqlite_durability: self.sqlite_durability.or(file.sqlite_durability),
             runtime: self.runtime.or(file.runtime),
+            registry_auth_file: self.registry_auth_file.or(file.registry_auth_file),
+            max_image_size: self.max_image_size.or(file.max_image_size),
+            egress: self.egress.or(file.egress),
             admin_password: self.admin_password.or(file.admin_password),
             local_agent: self.local_agent.or(file.local_agent),
             max_deployments_per_organization: self
@@ -184,8 +192,8 @@ impl Args {
         Ok(Settings {
             listen,
             database: self.database(&data_dir)?,
+            runtime: self.runtime(&data_dir)?,
             data_dir,
-            runtime: self.runtime()?,
             local_agent: yes_or_no("--local-agent", self.local_agent.as_deref(), true)?,
             limits: self.limits()?,
             placement: self.placement()?,
@@ -265,14 +273,35 @@ impl Args {
         }
     }
 
-    fn runtime(&self) -> anyhow::Result<Runtime> {
+    fn runtime(&self, data_dir: &Path) -> anyhow::Result<runtime::Settings> {
+        let registries = self.registry_auth_file.as_deref().map(runtime::registries);
+        Ok(runtime::Settings {
+            choice: self.runtime_choice()?,
+            dir: data_dir.join("runtime"),
+            registries: registries.transpose()?.unwrap_or_default(),
+            max_image_bytes: self.max_image_size()?,
+            egress: yes_or_no("--egress", self.egress.as_deref(), true)?,
+        })
+    }
+
+    fn max_image_size(&self) -> anyhow::Result<u64> {
+        let Some(text) = &self.max_image_size else { return Ok(8 << 30) };
+        let size = text.parse::<Quantity>().ok().map(|size| size.milli() / 1000);
+        size.filter(|bytes| *bytes > 0)
+            .and_then(|bytes| u64::try_from(bytes).ok())
+            .with_context(|| format!("--max-image-size: {text:?} is no size such as 512Mi or 8Gi"))
+    }
+
+    fn runtime_choice(&self) -> anyhow::Result<Choice> {
         match self.runtime.as_deref() {
-            None | Some("auto") => Ok(Runtime::Auto),
+            None | Some("auto") => Ok(Choice::Auto),
+            Some("embedded") => Ok(Choice::Embedded),
+            Some("docker") => Ok(Choice::Docker),
             Some("simulated") => {
                 let ms = self.simulated_delay_ms.as_deref();
                 let ms = number("--simulated-delay-ms", ms, 0, 0..=3_600_000)?;
                 let delay = Duration::from_millis(ms);
-                Ok(Runtime::Simulated(agent::simulated::Options {
+                Ok(Choice::Simulated(agent::simulated::Options {
                     start_delay: delay,
                     stop_delay: delay,
                     fail: self.simulated_fail.clone(),
@@ -280,12 +309,23 @@ impl Args {
                     run_for: delay,
                 }))
             }
-            Some(name @ ("embedded" | "docker")) => {
-                bail!("--runtime: {name} is not part of this version yet; use auto or simulated")
+            Some(other) => {
+                bail!("--runtime: {other:?} is none of auto, embedded, docker, simulated")
             }
-            Some(other) => bail!("--runtime: {other:?} is none of auto, simulated"),
         }
     }
+}
+
+/// The runtime of an agent that is a process of its own.
+pub(crate) fn agent_runtime(
+    runtime: Option<String>,
+    registry_auth_file: Option<PathBuf>,
+    max_image_size: Option<String>,
+    egress: Option<String>,
+    data_dir: &Path,
+) -> anyhow::Result<runtime::Settings> {
+    let of_runtime = Args { runtime, registry_auth_file, max_image_size, egress, ..Args::default() };
+    of_runtime.runtime(data_dir)
 }
 
 /// How logs are written, by its name.
@@ -347,7 +387,12 @@ mod tests {
         let bad = [
             (Args { listen: Some("here".into()), ..Args::default() }, "--listen"),
             (Args { runtime: Some("magic".into()), ..Args::default() }, "--runtime"),
-            (Args { runtime: Some("docker".into()), ..Args::default() }, "--runtime"),
+            (Args { max_image_size: Some("big".into()), ..Args::default() }, "--max-image-size"),
+            (Args { egress: Some("some".into()), ..Args::default() }, "--egress"),
+            (
+                Args { registry_auth_file: Some("/does/not/exist".into()), ..Args::default() },
+                "--registry-auth-file",
+            ),
             (
                 Args { database_url: Some("mysql://u:secret@h".into()), ..Args::default() },
                 "--database-url",
@@ -383,7 +428,7 @@ mod tests {
         let flags = Args { listen: Some("127.0.0.1:2".into()), ..Args::default() };
         let settings = flags.or(file).checked().unwrap();
         assert_eq!(settings.listen.port(), 2);
-        assert!(matches!(settings.runtime, Runtime::Simulated(_)));
+        assert!(matches!(settings.runtime.choice, Choice::Simulated(_)));
         assert!(!settings.local_agent);
         assert_eq!(settings.token_life, Duration::from_mins(1));
     }

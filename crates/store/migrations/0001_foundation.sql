@@ -150,6 +150,8 @@ CREATE TABLE replica (
     answered      BIGINT NOT NULL DEFAULT 0,
     placed_at     BIGINT,
     started_at    BIGINT,
+    -- The last lines of its log, once it has ended.
+    tail          TEXT NOT NULL DEFAULT '[]',
     PRIMARY KEY (deployment_id, number)
 );
 CREATE INDEX replica_placed ON replica (cluster_id, deployment_id) WHERE cluster_id IS NOT NULL;

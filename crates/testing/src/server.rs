@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::{Agent, Link, LinkError, Simulated, simulated};
-use api::App;
+use agent::{Agent, Link, LinkError, Runtime as _, Simulated, simulated};
+use api::{App, Lines, Logs, Parts};
+use futures_util::future::BoxFuture;
 use engine::placement::{self, Placement};
 use engine::{Driver, Metrics, Options, cluster, deployment, local_agent};
 use model::agent::{Desired, Report};
 use model::cluster::{Patience, Provider};
+use model::log::LogsFrom;
+use model::{ClusterId, ReplicaId};
 use serde_json::{Value, json};
 use store::{Clock, Db, Stop, Stopper, stop, task};
 use tokio::net::TcpListener;
@@ -167,8 +170,10 @@ async fn run(db: &Db, settings: TestSettings, stop: Stop) -> Client {
     let metrics = Metrics::default();
     let holder = format!("test {}", store::entropy::noise(db.entropy()));
     let placement = Placement::new(db.clone(), settings.placement, holder);
-    let outlook = placement.outlook();
-    let app = App::new(db.clone(), settings.api, &metrics, outlook, stop.clone());
+    let runtime = Arc::new(Simulated::new(settings.runtime));
+    let logs = Arc::new(TestLogs(runtime.clone()));
+    let parts = Parts { metrics: &metrics, outlook: placement.outlook(), logs };
+    let app = App::new(db.clone(), settings.api, parts, stop.clone());
     app.ensure_admin(Some(ADMIN_PASSWORD)).await.expect("an administrator");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let base = format!("http://{}", listener.local_addr().expect("an address"));
@@ -179,12 +184,12 @@ async fn run(db: &Db, settings: TestSettings, stop: Stop) -> Client {
             .with(deployment::Ending { db: db.clone() });
         task::spawn("driver", driver.run(stop.clone()));
         task::spawn("placement", placement.run(stop.clone()));
-        start_agent(db, Simulated::new(settings.runtime), stop);
+        start_agent(db, runtime, stop);
     }
     Client::new(&base)
 }
 
-fn start_agent(db: &Db, runtime: Simulated, mut stop: Stop) {
+fn start_agent(db: &Db, runtime: Arc<Simulated>, mut stop: Stop) {
     let (leads, mut turn) = watch::channel(false);
     let holder = format!("test {}", store::entropy::noise(db.entropy()));
     task::spawn("lease", local_agent::lead(db.clone(), holder, leads, stop.clone()));
@@ -192,11 +197,25 @@ fn start_agent(db: &Db, runtime: Simulated, mut stop: Stop) {
     task::spawn("agent", async move {
         if turn.wait_for(|ours| *ours).await.is_ok() {
             tokio::select! {
-                () = Agent::run(link, Arc::new(runtime)) => {}
+                () = Agent::run(link, runtime) => {}
                 () = stop.told() => {}
             }
         }
     });
+}
+
+struct TestLogs(Arc<Simulated>);
+
+impl Logs for TestLogs {
+    fn logs(
+        &self,
+        _: ClusterId,
+        replica: ReplicaId,
+        from: LogsFrom,
+        follow: bool,
+    ) -> BoxFuture<'_, Result<Lines, String>> {
+        Box::pin(async move { Ok(self.0.logs(replica, from, follow)) })
+    }
 }
 
 struct TestLink {

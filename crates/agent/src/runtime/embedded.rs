@@ -25,12 +25,13 @@ mod unpack;
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Instant;
 
 use rustix::fs::{FlockOperation, flock};
 use tokio::sync::{OwnedMutexGuard, RwLock, Semaphore};
 
+use super::locks::{Locks, lock, one_of};
 use dirs::{Dirs, read_json};
 use image::Image;
 use network::proxy::{Proxy, listen};
@@ -39,14 +40,11 @@ use plan::{Place, Plan};
 pub use child::child_main;
 pub use container::Container;
 pub use gc::Freed;
-pub use options::{Credentials, Network, Options};
+pub use options::{Network, Options};
 pub use running::Listed;
 
 /// How many images are fetched at once.
 const MAX_FETCHES: usize = 16;
-
-/// One lock for each of many names.
-type Locks<T> = Mutex<HashMap<String, Arc<tokio::sync::Mutex<T>>>>;
 
 /// The runtime. Dropping it closes the published ports and leaves containers running.
 pub struct Embedded {
@@ -165,19 +163,6 @@ impl Embedded {
     async fn alone(&self, name: &str) -> OwnedMutexGuard<()> {
         one_of(&self.names, name).lock_owned().await
     }
-}
-
-/// The lock of one name. Those that nobody holds are forgotten.
-fn one_of<T: Default>(locks: &Locks<T>, name: &str) -> Arc<tokio::sync::Mutex<T>> {
-    let mut locks = lock(locks);
-    if locks.len() > 1024 {
-        locks.retain(|_, lock| Arc::strong_count(lock) > 1);
-    }
-    locks.entry(name.to_owned()).or_default().clone()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Makes the directory ours.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent::embedded::Credentials;
+use agent::Credentials;
 use serde_json::json;
 
 use crate::lab::{Lab, container};
@@ -80,6 +80,13 @@ async fn bytes_that_are_not_what_they_claim() {
     lying.layers[0].0 = Layer::new().file("x", b"something else").tar();
     let why = refused(&lab, &lab.registry.put("lying", &lying)).await;
     assert!(why.contains("contents are not what it says"), "{why}");
+
+    // Another image than the one that was asked for by its digest.
+    let pinned = format!("sha256:{}", "0".repeat(64));
+    let manifest = packing::web().manifest();
+    lab.registry.shelf.lock().unwrap().manifests.insert(format!("pinned/{pinned}"), manifest);
+    let why = refused(&lab, &format!("{}/pinned@{pinned}", lab.registry.address)).await;
+    assert!(why.contains("is not what it says it is"), "{why}");
 
     let mut short = packing::web();
     short.layers[0].1 = b"\x1f\x8b but not really".to_vec();

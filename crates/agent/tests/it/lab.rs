@@ -113,17 +113,7 @@ impl Drop for Lab {
         for pid in processes(self.options.dir.to_str().unwrap()) {
             kill(pid);
         }
-        let until = Instant::now() + Duration::from_secs(5);
-        while Instant::now() < until && !groups(&self.options.instance).is_empty() {
-            for group in groups(&self.options.instance) {
-                for group in entries(&group).into_iter().filter(|path| path.is_dir()).chain([group])
-                {
-                    let procs = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
-                    procs.lines().filter_map(|line| line.parse().ok()).for_each(kill);
-                    let _ = fs::remove_dir(group);
-                }
-            }
-        }
+        remove_groups(&self.options.instance);
         let id = digest_of(self.options.instance.as_bytes())[7..15].to_owned();
         let _ = std::process::Command::new("ip")
             .args(["link", "del", &format!("pd-{id}")])
@@ -149,7 +139,7 @@ pub(crate) fn kill(pid: i32) {
     let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL);
 }
 
-fn entries(dir: &Path) -> Vec<PathBuf> {
+pub(crate) fn entries(dir: &Path) -> Vec<PathBuf> {
     fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
@@ -162,8 +152,23 @@ pub(crate) fn groups(instance: &str) -> Vec<PathBuf> {
         .collect()
 }
 
+/// Ends what is left in an installation's groups, and removes them.
+pub(crate) fn remove_groups(instance: &str) {
+    let until = Instant::now() + Duration::from_secs(5);
+    while Instant::now() < until && !groups(instance).is_empty() {
+        for group in groups(instance) {
+            for group in entries(&group).into_iter().filter(|path| path.is_dir()).chain([group]) {
+                let procs = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+                procs.lines().filter_map(|line| line.parse().ok()).for_each(kill);
+                let _ = fs::remove_dir(group);
+            }
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// Processes that were started for a directory.
-fn processes(dir: &str) -> Vec<i32> {
+pub(crate) fn processes(dir: &str) -> Vec<i32> {
     let pids = entries(Path::new("/proc")).into_iter();
     pids.filter_map(|path| {
         let pid: i32 = path.file_name()?.to_str()?.parse().ok()?;
@@ -175,7 +180,7 @@ fn processes(dir: &str) -> Vec<i32> {
 
 /// Asks a web server, until it answers.
 pub(crate) fn get(endpoint: &str, path: &str) -> String {
-    let until = Instant::now() + Duration::from_secs(15);
+    let until = Instant::now() + Duration::from_secs(30);
     loop {
         let ask = || -> std::io::Result<String> {
             let mut stream = std::net::TcpStream::connect(endpoint)?;

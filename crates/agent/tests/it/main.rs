@@ -1,8 +1,12 @@
-//! The embedded runtime, for real: as root, with Debian's busybox, a registry, and attackers.
+//! The runtimes, for real: as root, with Debian's busybox, Docker, Podman, registries, attackers.
 #![allow(clippy::unwrap_used, reason = "what is unexpected in a test ends it")]
 
 mod attacks;
 mod bad_images;
+mod choosing;
+mod contract;
+mod docker;
+mod engine;
 mod lab;
 mod limits;
 mod packing;

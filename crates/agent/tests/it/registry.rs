@@ -139,7 +139,9 @@ fn answer(mut stream: &TcpStream, shelf: &Mutex<Shelf>) -> Option<()> {
         status("404 Not Found", "", b"{}")
     };
     drop(shelf);
-    stream.write_all(&reply).ok()
+    let head_only = request.starts_with("HEAD ");
+    let end = reply.windows(4).position(|w| w == b"\r\n\r\n").filter(|_| head_only);
+    stream.write_all(&reply[..end.map_or(reply.len(), |end| end + 4)]).ok()
 }
 
 /// Debian's registry on a free port, ended with this.

@@ -12,6 +12,7 @@ use model::agent::{Desired, Observed, ReplicaId};
 use model::cluster::{self, Cluster, NewNode as Node};
 use model::deployment::Spec;
 use model::event::Actor;
+use model::log::LogLine;
 use model::{ClusterId, DeploymentId, Resources, name};
 use serde::{Deserialize, Serialize};
 use store::Scope;
@@ -33,6 +34,8 @@ const MAX_REPORTS: usize = 1000;
 /// How long a reason and how many endpoints of a report are kept.
 const MAX_REASON: usize = 2000;
 const MAX_ENDPOINTS: usize = 64;
+/// How many lines of a log.
+const MAX_TAIL: usize = 200;
 /// The least time between two looks at what has changed.
 const LOOK_APART: Duration = Duration::from_millis(20);
 /// When to look though nothing was heard: a lost signal costs latency only.
@@ -88,6 +91,12 @@ pub(crate) struct Wishes {
     cursor: String,
 }
 
+impl Wishes {
+    fn is_news(&self, seen: &str) -> bool {
+        self.cursor != seen && !self.items.is_empty()
+    }
+}
+
 /// What an agent wants to know.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -123,8 +132,12 @@ pub(crate) async fn agent_desired(
         return Ok(Answer(Wishes { cursor, ..look(&app, agent.cluster, true).await? }));
     }
     let seen = asked.seen.unwrap_or_default();
-    let news = tokio::time::timeout(wait, until_news(&app, agent.cluster, &seen)).await;
-    match news {
+    // At least one look, however short the wait.
+    let found = look(&app, agent.cluster, false).await?;
+    if found.is_news(&seen) {
+        return Ok(Answer(found));
+    }
+    match tokio::time::timeout(wait, until_news(&app, agent.cluster, &seen)).await {
         Ok(news) => news.map(Answer),
         Err(_) => Ok(Answer(Wishes { items: Vec::new(), cursor: seen })),
     }
@@ -136,7 +149,7 @@ async fn until_news(app: &App, cluster: ClusterId, seen: &str) -> Result<Wishes,
     loop {
         signal.mark_unchanged();
         let found = look(app, cluster, false).await?;
-        if found.cursor != seen && !found.items.is_empty() {
+        if found.is_news(seen) {
             return Ok(found);
         }
         if stop.is_set() {
@@ -174,6 +187,10 @@ pub(crate) struct Report {
     /// and `failed` (and a `reason`), `completed` or `gone`.
     #[schema(value_type = Object)]
     observed: Observed,
+    /// The last lines of its log, when it has ended.
+    #[serde(default)]
+    #[schema(value_type = Vec<Object>)]
+    tail: Vec<LogLine>,
 }
 
 /// What an agent has to say.
@@ -224,7 +241,11 @@ impl Report {
         let ReplicaName { deployment, number } = self.replica;
         let replica = ReplicaId { deployment, number };
         let (cluster, generation) = (self.cluster, self.generation);
-        model::agent::Report { replica, cluster, generation, observed }
+        let skip = self.tail.len().saturating_sub(MAX_TAIL);
+        let tail = self.tail.into_iter().skip(skip);
+        let tail =
+            tail.map(|line| LogLine { text: short(line.text, MAX_REASON), ..line }).collect();
+        model::agent::Report { replica, cluster, generation, observed, tail }
     }
 }
 

@@ -20,7 +20,7 @@ use crate::body::Json;
 use crate::caller::Caller;
 use crate::etag::{IfMatch, etag};
 use crate::idempotency::Once;
-use crate::page::{List, Query, Slice, id, id_field, number};
+use crate::page::{List, Query, Slice, flag, id, id_field, number};
 use crate::{App, Problem};
 
 /// A deployment.
@@ -86,6 +86,9 @@ pub(crate) struct Deployment {
     /// Since when it runs.
     #[schema(value_type = Option<String>, format = DateTime)]
     started_at: Option<Time>,
+    /// Its replicas, by number; only where one deployment is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replica_statuses: Option<Vec<ReplicaStatus>>,
 }
 
 impl From<deployment::Deployment> for Deployment {
@@ -116,6 +119,7 @@ impl From<deployment::Deployment> for Deployment {
             created_at: d.created_at,
             updated_at: d.updated_at,
             started_at: d.started_at,
+            replica_statuses: None,
         }
     }
 }
@@ -227,7 +231,7 @@ pub(crate) async fn deployment_create(
     Json(wanted): Json<Wanted>,
 ) -> Result<Response, Problem> {
     let new = wanted.checked()?;
-    if trial.dry_run {
+    if flag("dry_run", trial.dry_run.as_deref())? {
         return Ok(Answer(Forecast::of(&app, &caller, &new).await?).into_response());
     }
     let mut tx = app.db.begin(caller.actor()).await?;
@@ -245,8 +249,8 @@ pub(crate) async fn deployment_create(
 #[into_params(parameter_in = Query)]
 pub(crate) struct Trial {
     /// Only tells what would happen.
-    #[serde(default)]
-    dry_run: bool,
+    #[param(value_type = Option<bool>)]
+    dry_run: Option<String>,
 }
 
 /// Lists the organization's deployments.
@@ -305,20 +309,10 @@ impl From<Replica> for ReplicaStatus {
     }
 }
 
-/// A deployment with its replicas.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct WholeDeployment {
-    /// The deployment.
-    #[serde(flatten)]
-    deployment: Deployment,
-    /// Its replicas, by number.
-    replica_statuses: Vec<ReplicaStatus>,
-}
-
 /// One deployment.
 #[utoipa::path(get, path = "/api/v1/deployments/{id}", tag = "deployments",
     params(("id" = String, Path, description = "Its id")),
-    responses((status = 200, body = WholeDeployment, description = "The deployment"), Problem))]
+    responses((status = 200, body = Deployment, description = "The deployment"), Problem))]
 pub(crate) async fn deployment_get(
     State(app): State<App>,
     caller: Caller,
@@ -328,9 +322,9 @@ pub(crate) async fn deployment_get(
     let mut read = app.db.read().await?;
     let found = store::deployment::get(&mut read, caller.scope(), id).await?;
     let replicas = store::deployment::replica::of(&mut read, id).await?;
-    let (tag, deployment) = (etag(found.generation), Deployment::from(found));
-    let replica_statuses = replicas.into_iter().map(ReplicaStatus::from).collect();
-    Ok((tag, Answer(WholeDeployment { deployment, replica_statuses })))
+    let replica_statuses = Some(replicas.into_iter().map(ReplicaStatus::from).collect());
+    let tag = etag(found.generation);
+    Ok((tag, Answer(Deployment { replica_statuses, ..found.into() })))
 }
 
 /// Changes a deployment's name, priority, labels or number of replicas.

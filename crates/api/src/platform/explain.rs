@@ -45,8 +45,11 @@ pub(crate) struct ReplicaExplanation {
     wait: Option<Wait>,
     /// Its place in the queue, from 1.
     position: Option<usize>,
-    /// Where it is, or where room is kept for it.
-    place: Option<Spot>,
+    /// The cluster where it is, or where room is kept for it.
+    #[schema(value_type = Option<String>)]
+    cluster_id: Option<ClusterId>,
+    /// The node there.
+    node: Option<String>,
     /// What is missing, on the nodes where that is least.
     shortages: Vec<NodeShortage>,
     /// Which of the organization's own would have to end first, the soonest first.
@@ -56,22 +59,6 @@ pub(crate) struct ReplicaExplanation {
     /// When it can start if all ends as planned (`run_for`) and nobody before it takes the room.
     #[schema(value_type = Option<String>, format = DateTime)]
     earliest: Option<Time>,
-}
-
-/// A node.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Spot {
-    /// Its cluster.
-    #[schema(value_type = String)]
-    cluster_id: ClusterId,
-    /// Its name there.
-    node: String,
-}
-
-impl From<Place> for Spot {
-    fn from(place: Place) -> Self {
-        Self { cluster_id: place.cluster, node: place.node.to_string() }
-    }
 }
 
 /// What is missing on one node.
@@ -89,10 +76,14 @@ pub(crate) struct NodeShortage {
     too_small: bool,
 }
 
+fn parts(place: Place) -> (ClusterId, String) {
+    (place.cluster, place.node.to_string())
+}
+
 impl From<Shortage> for NodeShortage {
     fn from(shortage: Shortage) -> Self {
         let Shortage { place, missing, is_too_small } = shortage;
-        let (cluster_id, node) = (place.cluster, place.node.to_string());
+        let (cluster_id, node) = parts(place);
         Self { cluster_id, node, missing, too_small: is_too_small }
     }
 }
@@ -126,12 +117,14 @@ fn own_and_others(
 impl ReplicaExplanation {
     fn of(explanation: Explanation, owners: &Owners, own: OrganizationId) -> Self {
         let (blockers, other_blockers) = own_and_others(&explanation.blockers, owners, own);
+        let (cluster_id, node) = explanation.place.map(parts).unzip();
         Self {
             number: explanation.unit.replica,
             verdict: explanation.verdict,
             wait: explanation.wait,
             position: explanation.position,
-            place: explanation.place.map(Spot::from),
+            cluster_id,
+            node,
             shortages: explanation.shortages.into_iter().map(NodeShortage::from).collect(),
             blockers,
             other_blockers,
@@ -182,14 +175,17 @@ pub(crate) struct ReplicaForecast {
     number: u32,
     /// `start` at once, `displace` others first, or `wait`.
     outcome: &'static str,
-    /// Where it would go.
-    place: Option<Spot>,
+    /// The cluster where it would go.
+    #[schema(value_type = Option<String>)]
+    cluster_id: Option<ClusterId>,
+    /// The node there.
+    node: Option<String>,
     /// Which of the organization's own would have to yield.
     victims: Vec<Blocker>,
     /// How many of others' would have to yield, too.
     other_victims: usize,
-    /// Why it would wait.
-    explanation: Option<ReplicaExplanation>,
+    /// Why it would wait; one entry if it would.
+    waits: Vec<ReplicaExplanation>,
 }
 
 impl Forecast {
@@ -212,24 +208,15 @@ impl Forecast {
 
 impl ReplicaForecast {
     fn of(number: u32, outcome: Outcome, owners: &Owners, own: OrganizationId) -> Self {
-        let nothing = |outcome: &'static str| Self {
-            number,
-            outcome,
-            place: None,
-            victims: Vec::new(),
-            other_victims: 0,
-            explanation: None,
+        let (outcome, place, victims, waits) = match outcome {
+            Outcome::Start { place } => ("start", Some(place), Vec::new(), None),
+            Outcome::Displace { place, victims } => ("displace", Some(place), victims, None),
+            Outcome::Wait { explanation } => ("wait", None, Vec::new(), Some(explanation)),
         };
-        match outcome {
-            Outcome::Start { place } => Self { place: Some(place.into()), ..nothing("start") },
-            Outcome::Displace { place, victims } => {
-                let (victims, other_victims) = own_and_others(&victims, owners, own);
-                Self { place: Some(place.into()), victims, other_victims, ..nothing("displace") }
-            }
-            Outcome::Wait { explanation } => {
-                let explanation = ReplicaExplanation::of(*explanation, owners, own);
-                Self { explanation: Some(explanation), ..nothing("wait") }
-            }
-        }
+        let (cluster_id, node) = place.map(parts).unzip();
+        let (victims, other_victims) = own_and_others(&victims, owners, own);
+        let waits = waits.into_iter().map(|why| ReplicaExplanation::of(*why, owners, own));
+        let waits = waits.collect();
+        Self { number, outcome, cluster_id, node, victims, other_victims, waits }
     }
 }

@@ -207,6 +207,7 @@ fn platform(on: &Things) -> Vec<Entry> {
         "DELETE /api/v1/deployments/{id}",
         "GET /api/v1/deployments/{id}/history",
         "GET /api/v1/deployments/{id}/explain",
+        "GET /api/v1/deployments/{id}/logs",
         "GET /api/v1/queue",
         "GET /api/v1/agent/desired",
         "GET /api/v1/events",

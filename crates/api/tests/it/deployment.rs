@@ -22,11 +22,16 @@ on_both_engines! {
         let made = ann.post("/api/v1/deployments", body.clone()).await.expect(201);
         assert_eq!((&made["name"], &made["status"]), (&json!("web"), &json!("queued")));
         let path = deployment_path(made["id"].as_str().unwrap());
-        let runs = paddock.until(&ann, &path, "status", "running").await;
+        // Before that only a part of its replicas runs.
+        let runs = paddock.until(&ann, &path, "status_reason", "It runs.").await;
+        assert_eq!(runs["status"], "running");
         for field in ["cluster_id", "image", "priority", "replicas", "env", "command", "ports", "labels"] {
             assert_eq!(runs[field], body[field], "{field}");
         }
-        assert_eq!(runs["endpoints"], json!(["127.0.0.1:8080", "127.0.0.1:9090"]));
+        let each = ["127.0.0.1:8080", "127.0.0.1:9090"];
+        assert_eq!(runs["endpoints"], json!([each, each, each].concat()));
+        let replicas = runs["replica_statuses"].as_array().unwrap();
+        assert!(replicas.iter().all(|r| r["endpoints"] == json!(each) && r["node"] == "main"));
         assert!(runs["started_at"].is_string());
         // Replicas multiply.
         let shown = ann.get(&cluster_path(&cluster)).await.expect(200);

@@ -75,14 +75,14 @@ on_both_engines! {
         let history = world.ann.get(&format!("{path}/history")).await.expect(200);
         assert_eq!(types(&history), [
             "deployment.created", "deployment.scheduled", "deployment.starting",
-            "deployment.running", "deployment.deleting", "deployment.deleted",
+            "deployment.running", "deployment.deleting", "deployment.stopped", "deployment.deleted",
         ]);
         let me = format!("user:{}", world.ours.user);
         let actors: Vec<_> = items(&history).iter().map(|e| e["actor"].as_str().unwrap()).collect();
-        assert_eq!(actors, [&*me, "worker:placement", "agent", "agent", &*me, "agent"]);
+        assert_eq!(actors, [&*me, "worker:placement", "agent", "agent", &*me, "agent", "agent"]);
         for event in items(&history) {
             let status = event["type"].as_str().unwrap().replace("deployment.", "");
-            if !["created", "deleted"].contains(&&*status) {
+            if !["created", "stopped", "deleted"].contains(&&*status) {
                 assert_eq!(event["data"]["status"], *status, "{event:#}");
             }
         }

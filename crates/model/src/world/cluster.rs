@@ -139,10 +139,12 @@ impl World {
         let here = Spot { pool, slot };
         let inside = &mut self.pools[pool];
         let (has, taken) = (inside.learn(&node.capacity), inside.learn(&node.taken));
-        inside.set_capacity(slot, &has, &taken);
+        let was = inside.was(slot);
+        let mut is_other = inside.set_capacity(slot, &has, &taken) || known.is_none();
         let inner = &mut inside.nodes[slot];
-        inside.is_stale |= inner.is_open != is_open || inner.labels != labels;
+        is_other |= inner.is_open != is_open || inner.labels != labels;
         (inner.labels, inner.is_open) = (labels, is_open);
+        inside.arrange(slot);
         self.check_holds(here);
         if known.is_none() {
             self.bring_home(here);
@@ -150,6 +152,10 @@ impl World {
         self.pools[pool].refresh(slot);
         self.touch(here);
         self.check_stale(pool);
+        if is_other {
+            self.restructured(pool);
+            self.check_loss(here, &was);
+        }
     }
 
     /// Room that is kept on a node that its holder can't use is of no use to anybody.
@@ -204,9 +210,12 @@ impl World {
         for unit in on {
             self.leave_home(unit, &place);
         }
+        let was = self.pools[spot.pool].was(spot.slot);
         self.pools[spot.pool].remove_node(spot.slot);
         self.agenda.forget(spot);
         self.check_stale(spot.pool);
+        self.restructured(spot.pool);
+        self.check_loss(spot, &was);
     }
 
     fn leave_home(&mut self, unit: usize, place: &Place) {

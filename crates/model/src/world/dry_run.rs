@@ -1,5 +1,7 @@
 //! What would happen if something were asked for now, without doing it.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 use super::decision::Wait;
@@ -40,6 +42,7 @@ impl World {
         let mut tried = Vec::new();
         let mut stopped = Vec::new();
         let mut outcomes = Vec::new();
+        let mut said = HashMap::new();
         let mut units: Vec<&Unit> =
             units.iter().filter(|unit| !self.index.contains_key(&unit.id)).collect();
         units.sort_by_key(|unit| (std::cmp::Reverse(unit.priority), unit.since, unit.id));
@@ -47,18 +50,26 @@ impl World {
         for unit in units {
             self.wait(unit);
             tried.push(unit.id);
-            outcomes.push((unit.id, self.try_one(unit.id, now, &mut stopped)));
+            outcomes.push((unit.id, self.try_one(unit.id, now, &mut stopped, &mut said)));
         }
         tried.into_iter().rev().for_each(|id| self.gone(id));
         stopped.into_iter().rev().for_each(|(unit, state)| self.resume(unit, &state));
         outcomes
     }
 
-    fn try_one(&mut self, id: UnitId, now: Time, stopped: &mut Vec<(usize, State)>) -> Outcome {
+    /// `said` has what was said to the first of a class who has to wait, as it also holds for those
+    /// behind it.
+    fn try_one(
+        &mut self,
+        id: UnitId,
+        now: Time,
+        stopped: &mut Vec<(usize, State)>,
+        said: &mut HashMap<usize, Explanation>,
+    ) -> Outcome {
         let unit = self.index[&id];
         let (class, rank) = (self.entries[unit].class, self.entries[unit].rank());
         if self.classes[class].shown != Some(rank) {
-            return self.would_wait(unit, Wait::Behind, now);
+            return self.would_wait(unit, Wait::Behind, now, said);
         }
         if let Some(spot) = self.seek_start(class, unit, &rank) {
             self.leave_line(unit);
@@ -77,7 +88,7 @@ impl World {
                 self.occupy(unit, victims.spot, now);
                 Outcome::Displace { place, victims: ids }
             }
-            Err(wait) => self.would_wait(unit, wait, now),
+            Err(wait) => self.would_wait(unit, wait, now, said),
         }
     }
 
@@ -94,8 +105,24 @@ impl World {
         }
     }
 
-    fn would_wait(&mut self, unit: usize, wait: Wait, now: Time) -> Outcome {
-        let explanation = self.explain_wait(unit, None, Some(wait), now);
+    fn would_wait(
+        &mut self,
+        unit: usize,
+        wait: Wait,
+        now: Time,
+        said: &mut HashMap<usize, Explanation>,
+    ) -> Outcome {
+        let (class, rank) = (self.entries[unit].class, self.entries[unit].rank());
+        let explanation = match said.get(&class).filter(|_| wait == Wait::Behind) {
+            None => self.explain_wait(unit, None, Some(wait), now),
+            Some(said) => Explanation {
+                unit: rank.id,
+                wait: Some(wait),
+                position: Some(self.position(class, &rank)),
+                ..said.clone()
+            },
+        };
+        said.insert(class, explanation.clone());
         Outcome::Wait { explanation: Box::new(explanation) }
     }
 

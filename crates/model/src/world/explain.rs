@@ -1,6 +1,8 @@
 //! Why a unit waits, with all numbers: for a user who wants to do something about it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::ControlFlow;
 
 use serde::Serialize;
 
@@ -14,6 +16,10 @@ use crate::{Resources, Time};
 const NODES: usize = 5;
 /// How many units are named that would have to end.
 const UNITS: usize = 20;
+/// Up to where places in the queue are counted.
+pub const LAST_POSITION: usize = if cfg!(test) { 5 } else { 1000 };
+/// How many units are looked at for when they end, on the nearest nodes.
+const ENDS: usize = 20_000;
 
 /// Can it run at all?
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -51,6 +57,7 @@ pub struct Explanation {
     /// Why it waits, if it does and has been looked at.
     pub wait: Option<Wait>,
     /// Its place in the queue, from 1: one more than how many wait for the same nodes before it.
+    /// Counted up to [`LAST_POSITION`], which stands for all from there on.
     pub position: Option<usize>,
     /// Where it is, or where room is kept for it.
     pub place: Option<Place>,
@@ -58,12 +65,22 @@ pub struct Explanation {
     pub shortages: Vec<Shortage>,
     /// Who would have to end first, on the nearest node, the soonest first.
     pub blockers: Vec<UnitId>,
-    /// When it can start if all ends as planned and nobody before it takes the room.
+    /// When it can start if all ends as planned and nobody before it takes the room. In a very
+    /// large pool only the nearest nodes are looked at: it may be sooner than this.
     pub earliest: Option<Time>,
 }
 
 /// When somebody gives back what, if that is known.
 type Release<'a> = (Option<Time>, UnitId, &'a [(usize, i64)]);
+
+/// A node that could be used, in order: what lacks least comes first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Near {
+    is_too_small: bool,
+    lack_permille: i128,
+    position: usize,
+    spot: Spot,
+}
 
 /// What has to happen on one node.
 struct Path {
@@ -73,8 +90,8 @@ struct Path {
 }
 
 impl World {
-    /// Explains where a unit is and why. Costs as much as there are nodes that it may use and
-    /// others that wait for them: it is for one who asks, not for every round.
+    /// Explains where a unit is and why. Costs as much as there are nodes that it may use, however
+    /// many wait: it is for one who asks, not for every round.
     pub fn explain(&mut self, id: UnitId, now: Time) -> Option<Explanation> {
         self.settle();
         let &unit = self.index.get(&id)?;
@@ -97,65 +114,71 @@ impl World {
         let never = self.never_fits(class);
         let near = self.nearest_nodes(class, &rank);
         let kept = hold.map(|hold| hold.spot);
-        let first = kept.or_else(|| near.iter().find(|(_, s)| !s.is_too_small).map(|(n, _)| *n));
+        let first = kept.or_else(|| near.iter().find(|n| !n.is_too_small).map(|n| n.spot));
         let path = first.and_then(|spot| self.path(class, &rank, spot, now));
-        let earliest = self.earliest(class, &rank, now);
+        let earliest = self.earliest(class, &rank, &near, now);
         Explanation {
             unit: rank.id,
             verdict: if never { Verdict::Never } else { Verdict::NotNow },
             wait,
             position: Some(self.position(class, &rank)),
             place: kept.map(|spot| self.place(spot)),
-            shortages: near.into_iter().map(|(_, shortage)| shortage).take(NODES).collect(),
+            shortages: near.iter().take(NODES).map(|n| self.shortage(class, &rank, n)).collect(),
             blockers: path.map(|path| path.ends).unwrap_or_default(),
             earliest: earliest.filter(|_| !never),
         }
     }
 
     /// One more than how many before `rank` wait for a pool that the class may use.
-    fn position(&self, class: usize, rank: &Rank) -> usize {
-        let mut before = 0;
-        let mut seen = std::collections::BTreeSet::from([class]);
-        before += self.classes[class].line.range(..rank).count();
+    pub(super) fn position(&self, class: usize, rank: &Rank) -> usize {
+        let mut left = LAST_POSITION - 1;
+        let mut seen = BTreeSet::from([class]);
+        let mut count = |line: &BTreeMap<Rank, usize>| {
+            left -= line.range(..rank).take(left).count();
+            left > 0
+        };
+        let mut is_open = count(&self.classes[class].line);
         for seat in &self.classes[class].seats {
-            let pool = &self.pools[seat.pool];
-            for other in pool.queue.waiting().filter(|other| seen.insert(*other)) {
-                before += self.classes[other].line.range(..rank).count();
-            }
+            self.pools[seat.pool].queue.each_before(rank, &mut |other| {
+                if seen.insert(other) {
+                    is_open = count(&self.classes[other].line);
+                }
+                if is_open { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            });
         }
-        let promised = self.classes[class].seats.iter().map(|s| &self.pools[s.pool].promised);
-        let promised: std::collections::BTreeSet<&Rank> =
-            promised.flat_map(|ranks| ranks.range(..rank).map(|(rank, _)| rank)).collect();
-        before + promised.len() + 1
+        let pools = self.classes[class].seats.iter().map(|seat| &self.pools[seat.pool]);
+        let promised = pools.flat_map(|pool| pool.promised.range(..rank).take(left));
+        let promised: BTreeSet<&Rank> = promised.map(|(rank, _)| rank).collect();
+        LAST_POSITION - left.saturating_sub(promised.len())
     }
 
     /// The nodes that a class may use, those first that lack the least; too small ones last.
-    fn nearest_nodes(&self, class: usize, rank: &Rank) -> Vec<(Spot, Shortage)> {
-        let mut nodes: Vec<(bool, i128, usize, Spot)> = Vec::new();
+    fn nearest_nodes(&self, class: usize, rank: &Rank) -> Vec<Near> {
+        let mut nodes = Vec::new();
         for seat in &self.classes[class].seats {
             let pool = &self.pools[seat.pool];
-            for (position, spot) in self.nodes_of(class, seat).into_iter().enumerate() {
-                let Some(want) = &seat.want else { continue };
+            let Some(want) = &seat.want else { continue };
+            for (position, spot) in self.nodes_of(class, seat) {
                 if self.matches(class, spot) && pool.nodes[spot.slot].is_open {
-                    let too_small = !self.could_fit(class, spot, want);
-                    let lack = pool.lack_permille(spot.slot, want, rank);
-                    nodes.push((too_small, lack, position, spot));
+                    let is_too_small = !self.could_fit(class, spot, want);
+                    let lack_permille = pool.lack_permille(spot.slot, want, rank);
+                    nodes.push(Near { is_too_small, lack_permille, position, spot });
                 }
             }
         }
         nodes.sort_unstable();
-        nodes.truncate(NODES);
-        let named = |(too_small, _, _, spot)| (spot, self.shortage(class, rank, spot, too_small));
-        nodes.into_iter().map(named).collect()
+        nodes
     }
 
-    fn nodes_of(&self, class: usize, seat: &Seat) -> Vec<Spot> {
-        let Some(group) = self.group(class, seat.pool) else { return Vec::new() };
-        let order = &self.pools[seat.pool].groups[group].order;
-        order.iter().map(|&slot| Spot { pool: seat.pool, slot }).collect()
+    fn nodes_of(&self, class: usize, seat: &Seat) -> impl Iterator<Item = (usize, Spot)> {
+        let pool = seat.pool;
+        let group = self.group(class, pool).map(|group| &self.pools[pool].groups[group]);
+        let nodes = group.into_iter().flat_map(|group| group.order.iter());
+        nodes.map(move |(position, slot)| (position, Spot { pool, slot }))
     }
 
-    fn shortage(&self, class: usize, rank: &Rank, spot: Spot, is_too_small: bool) -> Shortage {
+    fn shortage(&self, class: usize, rank: &Rank, near: &Near) -> Shortage {
+        let Near { spot, is_too_small, .. } = *near;
         let pool = &self.pools[spot.pool];
         let want = self.classes[class].want(spot.pool).cloned().unwrap_or_default();
         let missing = want.iter().map(|&(k, amount)| {
@@ -210,13 +233,15 @@ impl World {
     }
 
     /// The soonest that a node has room, if those who have to end have planned ends.
-    fn earliest(&self, class: usize, rank: &Rank, now: Time) -> Option<Time> {
-        let seats = self.classes[class].seats.iter();
-        let nodes = seats.flat_map(|seat| self.nodes_of(class, seat));
-        let usable = nodes.filter(|&spot| {
+    fn earliest(&self, class: usize, rank: &Rank, near: &[Near], now: Time) -> Option<Time> {
+        let mut left = ENDS;
+        let usable = near.iter().map(|near| near.spot).take_while(|spot| {
+            let is_open = left > 0;
             let node = &self.pools[spot.pool].nodes[spot.slot];
-            node.is_open && self.may_use(class, spot)
+            left = left.saturating_sub(node.residents.len() + node.leaving.len());
+            is_open
         });
+        let usable = usable.filter(|&spot| self.is_apart(class, spot));
         usable.filter_map(|spot| self.path(class, rank, spot, now)?.at).min()
     }
 }
@@ -248,7 +273,10 @@ impl fmt::Display for Explanation {
             Verdict::NotNow => match self.wait {
                 Some(Wait::Yielding) => f.write_str("Waits for others to stop")?,
                 Some(Wait::Budget) => write!(f, "Waits: it {}", Wait::Budget)?,
-                _ => write!(f, "Waits at position {}", self.position.unwrap_or(1))?,
+                _ => match self.position.unwrap_or(1) {
+                    LAST_POSITION => write!(f, "Waits at position {LAST_POSITION} or later")?,
+                    position => write!(f, "Waits at position {position}")?,
+                },
             },
         }
         if let Some(nearest) = self.shortages.iter().find(|s| s.missing != Resources::default()) {

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::order::{NOWHERE, Sort};
 use super::unit::{Rank, UnitId};
 use super::vector::Want;
 use crate::{ClusterId, Time};
@@ -49,6 +50,8 @@ pub(super) struct Node {
     pub(super) leaving: Vec<(usize, Want)>,
     /// By rank.
     pub(super) holds: Vec<Hold>,
+    /// Where it belongs in these orders, once it is in them.
+    pub(super) sort: Option<Sort>,
     /// Its positions in the pool's order and in its cluster's.
     pub(super) positions: [usize; 2],
     /// Its cluster's group in the pool.
@@ -66,7 +69,8 @@ impl Node {
             levels: Vec::new(),
             leaving: Vec::new(),
             holds: Vec::new(),
-            positions: [0; 2],
+            sort: None,
+            positions: [NOWHERE; 2],
             group,
         }
     }

@@ -2,12 +2,17 @@
 //!
 //! A pool has its own resource kinds, so that what one organization invents costs nobody else.
 
+mod arrange;
+#[cfg(test)]
+mod check;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::node::{Hold, Node, Resident};
+use super::order::{Order, Sort};
 use super::queue::Queue;
 use super::tree::{CLOSED, Tree};
 use super::unit::{Rank, UnitId};
@@ -18,7 +23,7 @@ use crate::{ClusterId, Time};
 #[derive(Debug, Clone, Default)]
 pub(super) struct Group {
     /// Which node is where; what is scarce comes last, so that first fit keeps it.
-    pub(super) order: Vec<usize>,
+    pub(super) order: Order,
     /// What is free and kept for nobody.
     pub(super) open: Tree,
     /// The same once everybody who stops has stopped.
@@ -53,16 +58,48 @@ pub(super) struct Pool {
     pub(super) promised: BTreeMap<Rank, usize>,
     /// Classes that ask for kinds that the pool has never heard of.
     pub(super) puzzled: BTreeSet<usize>,
+    /// Classes whose heads have waited long enough and would want room here, were there a node for
+    /// them.
+    pub(super) overdue: BTreeSet<usize>,
+    /// How many nodes have something of each kind.
+    owners: Vec<usize>,
+    /// How rare each kind is, as the orders know it.
+    rarities: Vec<usize>,
     /// Must the orders be computed anew?
     pub(super) is_stale: bool,
     /// What can be had of each node of the pool by displacing all below a priority, for the
     /// priorities that asked last. Only ever a shortcut.
-    reach: Vec<(i64, Tree)>,
+    reach: Vec<Reach>,
+    /// Positions that changed lately, for those trees to catch up.
+    changed: Vec<usize>,
     scratch: [Vec<i64>; 2],
 }
 
+/// What a node was like before it changed.
+#[derive(Debug)]
+pub(super) struct Was {
+    sort: Option<Sort>,
+    labels: BTreeMap<String, String>,
+    pub(super) is_open: bool,
+    capacity: Vec<i64>,
+}
+
+/// How many nodes on both sides are near.
+const NEAR: usize = 16;
+
+/// What can be had of each node by displacing all below a priority, as of some change.
+#[derive(Debug, Clone)]
+struct Reach {
+    priority: i64,
+    tree: Tree,
+    /// How many of the pool's changes it knows.
+    seen: usize,
+}
+
 /// For how many priorities such trees are kept.
-const REACHES: usize = 4;
+const REACHES: usize = if cfg!(test) { 2 } else { 16 };
+/// How many changes a tree may be behind before it is given up.
+const BEHIND: usize = if cfg!(test) { 8 } else { 2048 };
 
 impl Pool {
     /// A node of a cluster; the indexes learn of it at the next [`Pool::settle`].
@@ -76,7 +113,6 @@ impl Pool {
             groups.len() - 1
         });
         let node = Node::new(cluster, name, group);
-        self.is_stale = true;
         if let Some(slot) = self.vacant.pop() {
             self.nodes[slot] = node;
             return slot;
@@ -93,12 +129,16 @@ impl Pool {
             node.residents.is_empty() && node.leaving.is_empty() && node.holds.is_empty()
         );
         node.is_open = false;
+        for (owners, has) in self.owners.iter_mut().zip(self.capacity.row(slot)) {
+            *owners -= usize::from(*has > 0);
+        }
+        self.withdraw(slot);
         for rows in [&mut self.capacity, &mut self.taken, &mut self.used, &mut self.stopping] {
             rows.row_mut(slot).fill(0);
         }
         self.kept.row_mut(slot).fill(0);
         self.vacant.push(slot);
-        self.is_stale = true;
+        self.is_stale |= self.rarities() != self.rarities;
     }
 
     /// Makes all rows as many and as wide as there are nodes and kinds.
@@ -108,6 +148,7 @@ impl Pool {
             rows.resize(count, width);
         }
         self.kept.resize(count, width);
+        self.owners.resize(width, 0);
         self.queue.widen(width);
     }
 
@@ -122,14 +163,44 @@ impl Pool {
         want
     }
 
-    /// Sets what a node has and what is taken of it by hand.
-    pub(super) fn set_capacity(&mut self, slot: usize, has: &Want, taken: &Want) {
+    /// Sets what a node has and what is taken of it by hand. Tells whether it has other than before.
+    pub(super) fn set_capacity(&mut self, slot: usize, has: &Want, taken: &Want) -> bool {
         let before = self.capacity.row(slot).to_vec();
         for (rows, want) in [(&mut self.capacity, has), (&mut self.taken, taken)] {
             rows.row_mut(slot).fill(0);
             rows.add(slot, want, 1);
         }
-        self.is_stale |= before != self.capacity.row(slot);
+        let after = self.capacity.row(slot);
+        for ((owners, before), after) in self.owners.iter_mut().zip(&before).zip(after) {
+            *owners = *owners + usize::from(*after > 0) - usize::from(*before > 0);
+        }
+        before != after
+    }
+
+    /// Is there a node near by that takes units and is as good as one was?
+    pub(super) fn has_another(&self, slot: usize, was: &Was) -> bool {
+        let (Some(sort), Some(all)) = (&was.sort, self.groups.first()) else { return false };
+        all.order.near(sort, NEAR).filter(|other| *other != slot).any(|other| {
+            let node = &self.nodes[other];
+            let is_as_large =
+                self.capacity.row(other).iter().zip(&was.capacity).all(|(a, b)| a >= b);
+            node.is_open && is_as_large && node.labels == was.labels
+        })
+    }
+
+    /// Could somebody have used a node who can't any more?
+    pub(super) fn is_worse(&self, slot: usize, was: &Was) -> bool {
+        let node = &self.nodes[slot];
+        let has_less = was.capacity.iter().zip(self.capacity.row(slot)).any(|(a, b)| a > b);
+        was.is_open && (!node.is_open || has_less || node.labels != was.labels)
+    }
+
+    /// What a node is like.
+    pub(super) fn was(&self, slot: usize) -> Was {
+        let node = &self.nodes[slot];
+        let capacity = self.capacity.row(slot).to_vec();
+        let (sort, labels) = (node.sort.clone(), node.labels.clone());
+        Was { sort, labels, is_open: node.is_open, capacity }
     }
 
     pub(super) fn capacity(&self, slot: usize) -> &[i64] {
@@ -184,8 +255,11 @@ impl Pool {
         let node = &self.nodes[slot];
         let lack = |&(k, amount): &(usize, i64)| {
             let room = self.soon(slot, k).saturating_sub(node.held_for(rank, k));
-            let missing = i128::from(amount) - i128::from(room);
-            missing.max(0) * 1000 / i128::from(self.capacity.at(slot, k).max(1))
+            let (missing, has) = (amount.saturating_sub(room), self.capacity.at(slot, k).max(1));
+            match missing.max(0).checked_mul(1000) {
+                Some(thousandfold) => i128::from(thousandfold / has),
+                None => i128::from(missing) * 1000 / i128::from(has),
+            }
         };
         want.iter().map(lack).sum()
     }
@@ -251,7 +325,7 @@ impl Pool {
         let result = change(&mut self.nodes[slot]);
         let node = &self.nodes[slot];
         let after = node.cheapest();
-        if !self.is_stale && before != after {
+        if !self.is_stale && node.sort.is_some() && before != after {
             for (group, position) in [0, node.group].into_iter().zip(node.positions) {
                 let yielding = &mut self.groups[group].yielding;
                 before.map(|(priority, started)| yielding.remove(&(priority, started, position)));
@@ -264,30 +338,47 @@ impl Pool {
 
     /// Tells the trees what a node has now.
     pub(super) fn refresh(&mut self, slot: usize) {
-        if self.is_stale {
+        if self.is_stale || self.nodes[slot].sort.is_none() {
             return;
         }
-        let rows = self.rooms(slot);
-        let node = &self.nodes[slot];
-        for (group, position) in [0, node.group].into_iter().zip(node.positions) {
-            let group = &mut self.groups[group];
-            if group.order.len() > 1 {
-                group.open.set(position, &rows[0]);
-                group.coming.set(position, &rows[1]);
-            }
+        for (i, group) in [0, self.nodes[slot].group].into_iter().enumerate() {
+            self.show(group, self.nodes[slot].positions[i], Some(slot));
         }
-        self.scratch = rows;
-        let mut reach = std::mem::take(&mut self.reach);
-        for (priority, tree) in &mut reach {
-            tree.set(self.nodes[slot].positions[0], &self.reach_row(slot, *priority));
-        }
-        self.reach = reach;
     }
 
-    fn reach_row(&self, slot: usize, priority: i64) -> Vec<i64> {
-        let node = &self.nodes[slot];
-        let reach = |k| self.soon(slot, k).saturating_add(node.held_below(priority, k));
-        (0..self.kinds.len()).map(|k| if node.is_open { reach(k) } else { CLOSED }).collect()
+    /// Tells the trees of a group what is at a position.
+    fn show(&mut self, group: usize, position: usize, slot: Option<usize>) {
+        let rows = self.rooms(slot);
+        let inside = &mut self.groups[group];
+        if !inside.open.is_empty() {
+            inside.open.set(position, &rows[0]);
+            inside.coming.set(position, &rows[1]);
+        }
+        self.scratch = rows;
+        if group == 0 && !self.reach.is_empty() {
+            self.changed.push(position);
+            if self.changed.len() == 2 * BEHIND {
+                self.forget_changes();
+            }
+        }
+    }
+
+    /// Forgets the older changes, and the trees that do not know them.
+    fn forget_changes(&mut self) {
+        self.changed.drain(..BEHIND);
+        self.reach.retain(|reach| reach.seen >= BEHIND);
+        for reach in &mut self.reach {
+            reach.seen -= BEHIND;
+        }
+    }
+
+    fn reach_row(&self, slot: Option<usize>, priority: i64) -> Vec<i64> {
+        let open = slot.filter(|slot| self.nodes[*slot].is_open);
+        let reach = |slot: usize, k| {
+            let below = self.nodes[slot].held_below(priority, k);
+            self.soon(slot, k).saturating_add(below)
+        };
+        (0..self.kinds.len()).map(|k| open.map_or(CLOSED, |slot| reach(slot, k))).collect()
     }
 
     /// Positions where `want` fits if all below a priority yield and nothing is kept; none if there
@@ -298,44 +389,57 @@ impl Pool {
         priority: i64,
         most: usize,
     ) -> Option<Vec<usize>> {
-        let known = self.reach.iter().position(|(other, _)| *other == priority);
+        let known = self.reach.iter().position(|reach| reach.priority == priority);
         let tree = match known {
-            Some(at) => self.reach.remove(at).1,
+            Some(at) => self.catch_up(at),
             None => self.plant_reach(priority),
         };
         let mut found = Vec::new();
         tree.each_fit(want, &mut |position| {
-            found.push(position);
+            found.extend(self.groups[0].order.get(position).map(|_| position));
             if found.len() > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         if self.reach.len() == REACHES {
             self.reach.remove(0);
         }
-        self.reach.push((priority, tree));
-        found.retain(|position| *position < self.groups[0].order.len());
+        self.reach.push(Reach { priority, tree, seen: self.changed.len() });
         (found.len() <= most).then_some(found)
+    }
+
+    /// Takes a tree out, told of all that has changed.
+    fn catch_up(&mut self, at: usize) -> Tree {
+        let Reach { priority, mut tree, seen } = self.reach.remove(at);
+        for &position in &self.changed[seen..] {
+            let slot = self.groups[0].order.get(position);
+            tree.set(position, &self.reach_row(slot, priority));
+        }
+        tree
     }
 
     fn plant_reach(&self, priority: i64) -> Tree {
         let order = &self.groups[0].order;
-        let mut tree = Tree::new(order.len(), self.kinds.len());
-        for (position, &slot) in order.iter().enumerate() {
-            tree.put(position, &self.reach_row(slot, priority));
+        let mut tree = Tree::new(order.positions(), self.kinds.len());
+        for (position, slot) in order.iter() {
+            tree.put(position, &self.reach_row(Some(slot), priority));
         }
         tree.build();
         tree
     }
 
     /// What is open and what is coming, kept for nobody.
-    fn rooms(&mut self, slot: usize) -> [Vec<i64>; 2] {
+    fn rooms(&mut self, slot: Option<usize>) -> [Vec<i64>; 2] {
         let mut rows = std::mem::take(&mut self.scratch);
         rows.iter_mut().for_each(Vec::clear);
+        let Some(slot) = slot.filter(|slot| self.nodes[*slot].is_open) else {
+            for row in &mut rows {
+                row.resize(self.kinds.len(), CLOSED);
+            }
+            return rows;
+        };
         for k in 0..self.kinds.len() {
             let coming = self.soon(slot, k).saturating_sub(self.kept.at(slot, k));
-            let open = coming.min(self.free(slot, k));
-            let is_open = self.nodes[slot].is_open;
-            rows[0].push(if is_open { open } else { CLOSED });
-            rows[1].push(if is_open { coming } else { CLOSED });
+            rows[0].push(coming.min(self.free(slot, k)));
+            rows[1].push(coming);
         }
         rows
     }
@@ -347,73 +451,5 @@ impl Pool {
             if soon { coming } else { coming.min(self.free(slot, k)) }
         };
         self.nodes[slot].is_open && want.iter().all(|&(k, amount)| amount <= room(k))
-    }
-
-    /// Computes orders and indexes anew, if nodes or what they have changed.
-    pub(super) fn settle(&mut self) {
-        if !std::mem::take(&mut self.is_stale) {
-            return;
-        }
-        self.reach.clear();
-        let order = self.order();
-        for group in &mut self.groups {
-            *group = Group::default();
-        }
-        for slot in order {
-            let home = self.nodes[slot].group;
-            for (i, group) in [0, home].into_iter().enumerate() {
-                self.nodes[slot].positions[i] = self.groups[group].order.len();
-                self.groups[group].order.push(slot);
-            }
-        }
-        for group in 0..self.groups.len() {
-            self.plant(group);
-        }
-    }
-
-    fn plant(&mut self, group: usize) {
-        let order = std::mem::take(&mut self.groups[group].order);
-        // A group of one is looked at directly.
-        let (count, width) = (if order.len() > 1 { order.len() } else { 0 }, self.kinds.len());
-        let (mut open, mut coming) = (Tree::new(count, width), Tree::new(count, width));
-        let mut yielding = Vec::with_capacity(count);
-        for (position, &slot) in order.iter().enumerate() {
-            if count > 0 {
-                let rows = self.rooms(slot);
-                open.put(position, &rows[0]);
-                coming.put(position, &rows[1]);
-                self.scratch = rows;
-            }
-            let cheapest = self.nodes[slot].cheapest();
-            yielding.extend(cheapest.map(|(priority, started)| (priority, started, position)));
-        }
-        open.build();
-        coming.build();
-        let yielding = yielding.into_iter().collect();
-        self.groups[group] = Group { order, open, coming, yielding };
-    }
-
-    /// All nodes: common kinds before rare ones, small before large, then by name.
-    fn order(&self) -> Vec<usize> {
-        let mut slots: Vec<usize> = (0..self.nodes.len()).collect();
-        let vacant: BTreeSet<usize> = self.vacant.iter().copied().collect();
-        slots.retain(|slot| !vacant.contains(slot));
-        let width = self.kinds.len();
-        let owners: Vec<usize> = (0..width)
-            .map(|k| slots.iter().filter(|&&s| self.capacity.at(s, k) > 0).count())
-            .collect();
-        let most: Vec<i64> = (0..width)
-            .map(|k| slots.iter().map(|&s| self.capacity.at(s, k)).max().unwrap_or(0).max(1))
-            .collect();
-        slots.sort_by_cached_key(|&slot| {
-            let row = self.capacity.row(slot);
-            let has = (0..width).filter(|&k| row[k] > 0);
-            let rarest = has.map(|k| owners[k]).min().unwrap_or(0);
-            let size: i128 =
-                (0..width).map(|k| i128::from(row[k]) * 1000 / i128::from(most[k])).sum();
-            let node = &self.nodes[slot];
-            (Reverse(rarest), size, node.cluster, node.name.clone())
-        });
-        slots
     }
 }

@@ -125,7 +125,7 @@ impl World {
         let mut few: Vec<Yielding> = few
             .into_iter()
             .filter_map(|position| {
-                let node = &inside.nodes[inside.groups[0].order[position]];
+                let node = &inside.nodes[inside.groups[0].order.get(position)?];
                 node.cheapest().map(|(priority, started)| (priority, started, position))
             })
             .collect();
@@ -141,7 +141,7 @@ type Yielding = (i64, Reverse<Time>, usize);
 struct TooMany;
 
 /// How many nodes that do not do a walk may meet before it asks for those that do.
-const MISSES: usize = if cfg!(test) { 1 } else { 128 };
+const MISSES: usize = if cfg!(test) { 0 } else { 128 };
 /// How many nodes that do are few.
 const FEW: usize = if cfg!(test) { 3 } else { 256 };
 
@@ -173,13 +173,13 @@ impl Search<'_> {
             if priority >= self.rank.priority.0 || bound >= cutoff || left == 0 {
                 break;
             }
-            let spot = Spot { pool, slot: order[position] };
-            if !self.would_do(spot) {
+            let Some(here) = order.get(position).map(|slot| Spot { pool, slot }) else { continue };
+            if !self.would_do(here) {
                 misses = misses.checked_sub(1).ok_or(TooMany)?;
                 continue;
             }
             left -= 1;
-            best = self.on(spot, cutoff).or(best);
+            best = self.on(here, cutoff).or(best);
         }
         Ok(best)
     }

@@ -3,6 +3,8 @@
 //! A tree over the classes keeps, for each subtree, the least that any head in it asks of each kind
 //! and the best rank among them.
 
+use std::ops::ControlFlow;
+
 use super::unit::Rank;
 
 /// Asked for by nobody: the neutral element of "least".
@@ -136,10 +138,26 @@ impl Queue {
         self.descend(2 * i + second, after, probe, found);
     }
 
-    /// All classes that have a seat and somebody who waits.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = usize> {
-        (0..self.classes.len())
-            .filter(|seat| self.best[self.seats + seat].is_some())
-            .map(|seat| self.classes[seat])
+    /// Visits classes whose heads rank before `rank`, until `visit` has had enough.
+    pub(super) fn each_before(&self, rank: &Rank, visit: &mut dyn FnMut(usize) -> ControlFlow<()>) {
+        if self.seats > 0 {
+            let _ = self.descend_before(1, rank, visit);
+        }
+    }
+
+    fn descend_before(
+        &self,
+        i: usize,
+        rank: &Rank,
+        visit: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        if self.best[i].is_none_or(|best| best >= *rank) {
+            return ControlFlow::Continue(());
+        }
+        if i >= self.seats {
+            return visit(self.classes[i - self.seats]);
+        }
+        self.descend_before(2 * i, rank, visit)?;
+        self.descend_before(2 * i + 1, rank, visit)
     }
 }

@@ -7,6 +7,9 @@ use super::unit::{Rank, Spot};
 use super::{Hold, State, World, node};
 use crate::Time;
 
+/// How many nodes are compared for room to be kept on.
+const COMPARED: usize = if cfg!(test) { 2 } else { 256 };
+
 impl World {
     pub(super) fn line_up(&mut self, unit: usize) {
         let entry = &self.entries[unit];
@@ -49,6 +52,7 @@ impl World {
         }
         for seat in &inside.seats {
             let pool = &mut self.pools[seat.pool];
+            pool.overdue.remove(&class);
             if pool.wanting.remove(&rank).is_some() && pool.wanting.is_empty() {
                 self.wanting.remove(&seat.pool);
             }
@@ -153,21 +157,30 @@ impl World {
         }
     }
 
-    /// Moves those who have waited long enough to where room is kept by rank.
-    pub(super) fn note_who_is_due(&mut self, now: Time) {
-        while let Some(&(at, class)) = self.due.first() {
-            if at > now {
-                return;
-            }
-            self.due.remove(&(at, class));
-            self.classes[class].due = None;
-            let Some((rank, unit)) = self.classes[class].head() else { continue };
-            let has_hold = matches!(self.entries[unit].state, State::Waiting { hold: Some(_), .. });
-            if let Some(pool) = self.pool_for_keeping(class).filter(|_| !has_hold) {
-                self.pools[pool].wanting.insert(rank, class);
-                self.check_wanting(pool);
-            }
+    /// Moves the first who has waited long enough to where room is kept by rank; false if none has.
+    pub(super) fn note_who_is_due(&mut self, now: Time, out: &mut Decisions) -> bool {
+        let Some(&(at, class)) = self.due.first().filter(|(at, _)| *at <= now) else {
+            return false;
+        };
+        out.steps += 1;
+        self.due.remove(&(at, class));
+        self.classes[class].due = None;
+        let Some((rank, unit)) = self.classes[class].head() else { return true };
+        let chosen = self.pool_for_keeping(class);
+        // It may have wanted room in another pool before this one had a node for it.
+        for seat in &self.classes[class].seats {
+            self.pools[seat.pool].wanting.remove(&rank);
         }
+        let better = self.classes[class].seats.iter().map(|seat| seat.pool);
+        for pool in better.take_while(|pool| Some(*pool) != chosen) {
+            self.pools[pool].overdue.insert(class);
+        }
+        let has_hold = matches!(self.entries[unit].state, State::Waiting { hold: Some(_), .. });
+        if let Some(pool) = chosen.filter(|_| !has_hold) {
+            self.pools[pool].wanting.insert(rank, class);
+            self.check_wanting(pool);
+        }
+        true
     }
 
     fn no_longer_due(&mut self, class: usize) {
@@ -185,19 +198,26 @@ impl World {
     }
 
     /// The first pool where the class would fit if a node were empty.
-    fn pool_for_keeping(&self, class: usize) -> Option<usize> {
+    pub(super) fn pool_for_keeping(&self, class: usize) -> Option<usize> {
         let mut seats = self.classes[class].seats.iter();
         seats.find(|seat| self.fits_empty(class, seat, true)).map(|seat| seat.pool)
     }
 
-    /// Keeps room for those who have waited long, the best-ranked first. True if it did.
-    pub(super) fn keep_room(&mut self, out: &mut Decisions) -> bool {
+    /// Keeps room for those who have waited long, the best-ranked first, in as many steps as are
+    /// left. True if it did.
+    pub(super) fn keep_room(&mut self, steps: usize, out: &mut Decisions) -> bool {
         let pools: Vec<usize> = self.wanting.iter().copied().collect();
         let before = out.reservations.len();
         for pool in pools {
-            while self.keep_one(pool, out) {}
-            // Nobody else can get any before something is let go.
-            self.wanting.remove(&pool);
+            let mut is_left = true;
+            while is_left && out.steps < steps {
+                out.steps += 1;
+                is_left = self.keep_one(pool, out);
+            }
+            if !is_left {
+                // Nobody else can get any before something is let go.
+                self.wanting.remove(&pool);
+            }
         }
         // By unit, as pools have no order of their own.
         out.reservations[before..].sort_by_key(|reservation| reservation.unit);
@@ -209,14 +229,18 @@ impl World {
     fn keep_one(&mut self, pool: usize, out: &mut Decisions) -> bool {
         let inside = &self.pools[pool];
         let Some((&rank, &class)) = inside.wanting.first_key_value() else { return false };
+        let limit = (inside.groups[0].order.len() * self.settings.kept_permille / 1000).max(1);
+        let last = inside.aged.last_key_value().map(|(last, &unit)| (*last, unit));
+        let yields = last.filter(|_| inside.aged.len() >= limit);
+        if yields.is_some_and(|(last, _)| last <= rank) {
+            return false;
+        }
         let Some(slot) = self.nearest(class, pool, &rank) else {
             self.pools[pool].wanting.remove(&rank);
+            self.set_due(class);
             return true;
         };
-        let limit = (inside.groups[0].order.len() * self.settings.kept_permille / 1000).max(1);
-        if inside.aged.len() >= limit {
-            let last = inside.aged.last_key_value().map(|(last, &unit)| (*last, unit));
-            let Some((_, last)) = last.filter(|(last, _)| rank < *last) else { return false };
+        if let Some((_, last)) = yields {
             self.drop_hold(last);
             self.set_due(self.entries[last].class);
         }
@@ -229,20 +253,29 @@ impl World {
         true
     }
 
-    /// The node that lacks the least for a class, among those where it would fit when empty.
+    /// The node that lacks the least for a class, among those where it would fit when empty. One
+    /// where room is kept for nobody else is better, and of these only the first few are compared.
     fn nearest(&self, class: usize, pool: usize, rank: &Rank) -> Option<usize> {
         let inside = &self.pools[pool];
         let want = self.classes[class].want(pool)?;
-        let nodes = inside.groups[self.group(class, pool)?].order.iter().enumerate();
-        let fitting = nodes.filter(|&(_, &slot)| {
-            inside.nodes[slot].is_open && self.could_fit(class, Spot { pool, slot }, want)
-        });
-        fitting
-            .min_by_key(|&(position, &slot)| {
-                let aged = inside.nodes[slot].holds.len();
-                (aged, inside.lack_permille(slot, want, rank), position)
-            })
-            .map(|(_, &slot)| slot)
+        let mut left = COMPARED;
+        let mut best = None;
+        for (position, slot) in inside.groups[self.group(class, pool)?].order.iter() {
+            let node = &inside.nodes[slot];
+            if !node.is_open || !self.could_fit(class, Spot { pool, slot }, want) {
+                continue;
+            }
+            let lack = inside.lack_permille(slot, want, rank);
+            let score = (node.holds.len(), lack, position);
+            if best.is_none_or(|(other, _)| score < other) {
+                best = Some((score, slot));
+            }
+            left -= usize::from(node.holds.is_empty());
+            if left == 0 {
+                break;
+            }
+        }
+        best.map(|(_, slot)| slot)
     }
 
     pub(super) fn say(&mut self, unit: usize, wait: Wait, out: &mut Decisions) {

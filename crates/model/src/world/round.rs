@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::decision::{Backfill, Decisions, Preemption, Reservation, Start, Wait, Why};
+use super::pool::Was;
 use super::preempt::Victims;
 use super::queue::Probe;
 use super::unit::{Rank, Spot};
@@ -66,12 +67,11 @@ impl World {
         self.settle();
         let mut out = Decisions::default();
         while out.steps < steps.max(1) {
-            if self.step(now, &mut out) {
+            if self.step(now, &mut out) || self.note_who_is_due(now, &mut out) {
                 continue;
             }
-            self.note_who_is_due(now);
-            if !self.keep_room(&mut out) && self.agenda.unlooked.is_empty() {
-                out.is_complete = true;
+            if !self.keep_room(steps.max(1), &mut out) && self.agenda.unlooked.is_empty() {
+                out.is_complete = self.wanting.is_empty();
                 break;
             }
         }
@@ -82,16 +82,51 @@ impl World {
     /// Brings the indexes of all pools up to date whose nodes have changed.
     pub(super) fn settle(&mut self) {
         for pool in std::mem::take(&mut self.stale) {
-            self.structure += 1;
             self.pools[pool].settle();
             for class in std::mem::take(&mut self.pools[pool].puzzled) {
                 self.unseat(class);
                 self.seat(class);
             }
-            let waiting: Vec<usize> = self.pools[pool].queue.waiting().collect();
-            for class in waiting {
-                self.set_due(class);
-            }
+            self.restructured(pool);
+        }
+    }
+
+    /// What nodes a pool has, or what they have, has changed: room may be kept where it could not.
+    pub(super) fn restructured(&mut self, pool: usize) {
+        self.structure += 1;
+        for class in std::mem::take(&mut self.pools[pool].overdue) {
+            self.set_due(class);
+        }
+        self.check_wanting(pool);
+    }
+
+    /// If a node is not what it was, those may want room elsewhere who wanted it in its pool.
+    pub(super) fn check_loss(&mut self, spot: Spot, was: &Was) {
+        let pool = &self.pools[spot.pool];
+        if pool.wanting.is_empty() || !pool.is_worse(spot.slot, was) {
+            return;
+        }
+        let has_another = pool.has_another(spot.slot, was);
+        let cluster = pool.nodes[spot.slot].cluster;
+        let concerned: Vec<usize> = if has_another {
+            self.pinned.get(&cluster).into_iter().flatten().copied().collect()
+        } else {
+            pool.wanting.values().copied().collect()
+        };
+        for class in concerned {
+            self.check_pool(class, spot.pool);
+        }
+    }
+
+    /// A class that wants room in a pool where no node would do any more looks for another.
+    fn check_pool(&mut self, class: usize, pool: usize) {
+        let Some(rank) = self.classes[class].shown else { return };
+        if self.pools[pool].wanting.contains_key(&rank)
+            && self.pool_for_keeping(class) != Some(pool)
+        {
+            self.pools[pool].wanting.remove(&rank);
+            self.check_wanting(pool);
+            self.set_due(class);
         }
     }
 

@@ -59,7 +59,7 @@ impl World {
         let Some(want) = &seat.want else { return false };
         let Some(group) = self.group(class, seat.pool) else { return false };
         let pool = &self.pools[seat.pool];
-        pool.groups[group].order.iter().any(|&slot| {
+        pool.groups[group].order.iter().any(|(_, slot)| {
             let is_open = pool.nodes[slot].is_open || !open_only;
             is_open && self.could_fit(class, Spot { pool: seat.pool, slot }, want)
         })
@@ -164,20 +164,22 @@ impl World {
         soon: bool,
         visit: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
     ) {
-        let (Some(want), Some(group)) = (&seat.want, self.group(class, seat.pool)) else { return };
+        let (Some(want), Some(group_number)) = (&seat.want, self.group(class, seat.pool)) else {
+            return;
+        };
         let pool = &self.pools[seat.pool];
-        let group = &pool.groups[group];
+        let group = &pool.groups[group_number];
         let mut offer = |position: usize| {
-            let Some(&slot) = group.order.get(position) else { return ControlFlow::Continue(()) };
+            let Some(slot) = group.order.get(position) else { return ControlFlow::Continue(()) };
             let here = Spot { pool: seat.pool, slot };
             if pool.nodes[slot].is_open && self.may_use(class, here) {
                 return visit(position, slot);
             }
             ControlFlow::Continue(())
         };
-        if let [only] = group.order[..] {
+        if let Some(only) = group.order.only() {
             if pool.has_room(only, want, soon) {
-                let _ = offer(0);
+                let _ = offer(pool.nodes[only].positions[usize::from(group_number > 0)]);
             }
             return;
         }

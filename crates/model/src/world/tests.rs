@@ -3,6 +3,7 @@
 mod asking;
 mod examples;
 mod history;
+mod keeping;
 mod oracle;
 mod starvation;
 

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use super::vector::fits;
 
 /// The tree; leaf `i` is the node at position `i` of the order.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Tree {
     leaves: usize,
     width: usize,
@@ -25,8 +25,18 @@ impl Tree {
         Self { leaves, width, cells: vec![CLOSED; 2 * leaves * width] }
     }
 
+    /// Has it no nodes, not even closed ones?
+    pub(super) fn is_empty(&self) -> bool {
+        self.leaves == 0
+    }
+
     fn row(&self, i: usize) -> &[i64] {
         &self.cells[i * self.width..(i + 1) * self.width]
+    }
+
+    #[cfg(test)]
+    pub(super) fn leaf(&self, position: usize) -> &[i64] {
+        self.row(self.leaves + position)
     }
 
     /// Writes a leaf without telling its ancestors; follow with [`Tree::build`].

@@ -32,7 +32,7 @@ struct Heard {
 }
 
 impl Pulse {
-    pub(super) fn new(connection: Arc<Connection>, runtime: &str, capacity: Resources) -> Self {
+    pub(super) fn new(connection: Arc<Connection>, runtime: &str, capacity: &Resources) -> Self {
         let version = env!("CARGO_PKG_VERSION");
         let body = json!({ "version": version, "runtime": runtime, "capacity": capacity });
         Self { connection, body }

@@ -9,6 +9,7 @@ mod client_help;
 mod fake;
 mod house;
 mod process;
+mod real;
 mod server;
 mod server_connections;
 mod server_crash;

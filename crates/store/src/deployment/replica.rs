@@ -4,6 +4,7 @@
 //! that what it has seen stays true, and sums up afterwards ([`settle`]).
 
 use model::deployment::{Deployment, Status};
+use model::log::LogLine;
 use model::replica::{Replica, summary};
 use model::{ClusterId, DeploymentId, Place, ReplicaId};
 
@@ -90,6 +91,19 @@ pub(super) async fn tell(
     )
     .await
     .map(drop)
+}
+
+/// Keeps the last lines of the log of a replica that has ended.
+pub(super) async fn set_tail(tx: &mut Tx, id: ReplicaId, tail: &[LogLine]) -> Result<()> {
+    let sql = sql!("UPDATE replica SET tail = $3 WHERE deployment_id = $1 AND number = $2");
+    tx.run(sql, params![id.deployment, i64::from(id.number), Json(&tail)]).await.map(drop)
+}
+
+/// The last lines of the log of a replica that has ended.
+pub async fn tail(read: &mut Read, id: ReplicaId) -> Result<Vec<LogLine>> {
+    let sql = sql!("SELECT tail FROM replica WHERE deployment_id = $1 AND number = $2");
+    let row = read.first(sql, params![id.deployment, i64::from(id.number)]).await?;
+    row.map_or(Ok(Vec::new()), |mut row| Ok(row.take::<Json<_>>()?.0))
 }
 
 /// Removes a replica that holds nothing.

@@ -3,6 +3,7 @@
 use model::agent::{Desired, Observed, Report};
 use model::cluster::Provider;
 use model::deployment::{Deployment, Spec, Status};
+use model::log::LogLine;
 use model::replica::Replica;
 use model::{ClusterId, Place, ReplicaId};
 
@@ -94,7 +95,8 @@ pub async fn report(tx: &mut Tx, report: &Report) -> Result<()> {
     match &report.observed {
         Observed::Gone => gone(tx, &deployment, found).await,
         observed if found.status.is_wanted() => {
-            observe(tx, &deployment, found, &replicas, observed).await
+            let said = (observed, report.tail.as_slice());
+            observe(tx, &deployment, found, &replicas, said).await
         }
         _ => Ok(()),
     }
@@ -150,7 +152,7 @@ async fn observe(
     deployment: &Deployment,
     found: &Replica,
     all: &[Replica],
-    observed: &Observed,
+    (observed, tail): (&Observed, &[LogLine]),
 ) -> Result<()> {
     let none: &[String] = &[];
     let (status, reason, endpoints) = match observed {
@@ -168,6 +170,9 @@ async fn observe(
         return Ok(());
     }
     move_on(tx, found, status, reason, endpoints).await?;
+    if !tail.is_empty() {
+        replica::set_tail(tx, found.id, tail).await?;
+    }
     if status == Status::Failed {
         fail_others(tx, found, all).await?;
     }

@@ -188,7 +188,7 @@ async fn word(read: &mut Read, dice: &mut Dice, about: &Deployment, on: ClusterI
     let replica = seen.as_ref().map_or(first(about.id), |replica| replica.id);
     let generation = seen.as_ref().map_or(1, |r| r.desired) - i64::from(dice.one_in(4));
     let cluster = seen.and_then(|replica| replica.place).map_or(on, |place| place.cluster);
-    Report { replica, cluster, generation, observed }
+    Report { replica, cluster, generation, observed, tail: Vec::new() }
 }
 
 fn first(deployment: DeploymentId) -> ReplicaId {

@@ -1,24 +1,10 @@
 //! What the embedded runtime is told once, when it starts.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How a registry lets us in.
-#[derive(Clone)]
-pub struct Credentials {
-    /// The user.
-    pub username: String,
-    /// The password, or a token that is used like one.
-    pub password: String,
-}
-
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Credentials({}, •••)", self.username)
-    }
-}
+use crate::runtime::credentials::Credentials;
 
 /// Which network containers get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -227,8 +227,12 @@ impl Sim {
         assert_eq!(fresh, again(self.retold(true), self.now), "the order of telling matters");
         self.check_asking();
         let decisions = self.world.decide(self.now, steps);
+        for pool in &self.world.pools {
+            pool.check();
+        }
         if steps == ENOUGH {
             assert_same(&decisions, &fresh);
+            self.check_keeping();
             self.check_at_rest();
         }
         check_steps(&before, &decisions, steps);
@@ -296,6 +300,26 @@ impl Sim {
                 State::Waiting { said, .. } => self.check_wait(&facts, unit, *said),
                 _ => {}
             }
+        }
+    }
+
+    /// All who have waited long enough and have no room kept want it where they would find it
+    /// first, and who could get it got it.
+    fn check_keeping(&self) {
+        for (class, inside) in self.world.classes.iter().enumerate() {
+            let Some((rank, unit)) = inside.head().filter(|_| inside.due.is_none()) else {
+                continue;
+            };
+            let State::Waiting { hold, .. } = self.world.entries[unit].state else { continue };
+            let chosen = self.world.pool_for_keeping(class);
+            for (n, pool) in self.world.pools.iter().enumerate() {
+                let wants = hold.is_none() && chosen == Some(n);
+                assert_eq!(pool.wanting.contains_key(&rank), wants, "{rank:?} in pool {n}");
+            }
+        }
+        for pool in self.world.pools.iter().filter(|pool| !pool.wanting.is_empty()) {
+            let limit = (pool.groups[0].order.len() * settings().kept_permille / 1000).max(1);
+            assert!(pool.aged.len() >= limit, "room could be kept");
         }
     }
 
@@ -389,45 +413,72 @@ proptest! {
     }
 }
 
+/// Somebody on a node: which node, CPU, GPU, priority and start.
+type On = (Index, i64, i64, i64, i64);
+
+fn residents(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<On>> {
+    prop::collection::vec((any::<Index>(), 1i64..4, 0i64..2, -2i64..4, 0i64..50), count)
+}
+
+/// Who yields to an arrival (CPU, GPU, priority) is who brute force would choose.
+fn check_least_loss(
+    sizes: &[(i64, i64)],
+    residents: Vec<On>,
+    arrival: (i64, i64, i64),
+    limit: Option<u32>,
+) {
+    let mut sim = Sim::new(sizes);
+    for (n, (index, cpu, gpu, priority, started)) in (1u32..).zip(residents) {
+        let facts = sim.facts();
+        let node = index.get(&facts.nodes);
+        let request = Resources::from([("cpu", cpu), ("gpu", gpu)]);
+        if KINDS.iter().all(|kind| request.get(kind).milli() <= facts.free(node, kind)) {
+            let unit = Unit { request, ..unit(n, cpu, priority) };
+            sim.world.placed(&unit, node.place.clone(), Time(started));
+        }
+    }
+    let budget = limit.map(|limit| Budget { limit, used: 0 });
+    sim.world.set_budget(organization(1), budget);
+    sim.now = Time(50);
+    let request = Resources::from([("cpu", arrival.0), ("gpu", arrival.1)]);
+    let arrival = Unit { request, ..unit(99, 0, arrival.2) };
+    sim.world.wait(&arrival);
+    let facts = sim.facts();
+    let decisions = sim.world.decide(sim.now, ENOUGH);
+    if !decisions.starts.is_empty() {
+        assert!(decisions.preemptions.is_empty());
+        return;
+    }
+    let left = limit.map_or(usize::MAX, |limit| limit as usize);
+    let best = facts.least_loss(&arrival, sim.now, left);
+    let chosen = decisions.preemptions.iter().fold(Loss::NONE, |loss, preemption| {
+        let (unit, state) = facts.unit(preemption.victim);
+        assert!(unit.priority < arrival.priority, "only strictly lower ones yield");
+        let State::Placed { started, .. } = state else { panic!("{state:?}") };
+        loss.and(unit.priority, *started, sim.now)
+    });
+    let got = (!decisions.preemptions.is_empty()).then_some(chosen);
+    assert_eq!(got, best);
+}
+
 proptest! {
     #[test]
     fn victims_are_what_brute_force_would_choose(
         sizes in prop::collection::vec((2i64..8, 0i64..3), 1..5),
-        residents in prop::collection::vec(
-            (any::<Index>(), 1i64..4, 0i64..2, -2i64..4, 0i64..50), 0..16),
+        residents in residents(0..16),
         arrival in (1i64..8, 0i64..3, 0i64..5),
         limit in prop::option::of(0u32..4),
     ) {
-        let mut sim = Sim::new(&sizes);
-        for (n, (index, cpu, gpu, priority, started)) in (1u32..).zip(residents) {
-            let facts = sim.facts();
-            let node = index.get(&facts.nodes);
-            let request = Resources::from([("cpu", cpu), ("gpu", gpu)]);
-            if KINDS.iter().all(|kind| request.get(kind).milli() <= facts.free(node, kind)) {
-                let unit = Unit { request, ..unit(n, cpu, priority) };
-                sim.world.placed(&unit, node.place.clone(), Time(started));
-            }
-        }
-        let budget = limit.map(|limit| Budget { limit, used: 0 });
-        sim.world.set_budget(organization(1), budget);
-        sim.now = Time(50);
-        let request = Resources::from([("cpu", arrival.0), ("gpu", arrival.1)]);
-        let arrival = Unit { request, ..unit(99, 0, arrival.2) };
-        sim.world.wait(&arrival);
-        let facts = sim.facts();
-        let decisions = sim.world.decide(sim.now, ENOUGH);
-        if !decisions.starts.is_empty() {
-            prop_assert!(decisions.preemptions.is_empty());
-            return Ok(());
-        }
-        let left = limit.map_or(usize::MAX, |limit| limit as usize);
-        let best = facts.least_loss(&arrival, sim.now, left);
-        let chosen = decisions.preemptions.iter().fold(Loss::NONE, |loss, preemption| {
-            let (unit, state) = facts.unit(preemption.victim);
-            let State::Placed { started, .. } = state else { panic!("{state:?}") };
-            loss.and(unit.priority, *started, sim.now)
-        });
-        let got = (!decisions.preemptions.is_empty()).then_some(chosen);
-        prop_assert_eq!(got, best);
+        check_least_loss(&sizes, residents, arrival, limit);
+    }
+
+    #[test]
+    fn victims_are_what_brute_force_would_choose_on_full_nodes(
+        sizes in prop::collection::vec((6i64..12, 1i64..4), 1..4),
+        residents in residents(12..36),
+        arrival in (3i64..9, 0i64..3, 1i64..5),
+        limit in prop::option::weighted(0.2, 2u32..6),
+    ) {
+        check_least_loss(&sizes, residents, arrival, limit);
     }
 }

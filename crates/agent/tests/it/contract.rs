@@ -1,0 +1,191 @@
+//! What every runtime must do, as the agent asks for it.
+
+use std::time::Duration;
+
+use agent::{Condition, LogLine, LogsFrom, Runtime, Source};
+use futures_util::StreamExt;
+use model::agent::ReplicaId;
+use model::deployment::{Restart, Spec};
+use model::{DeploymentId, Quantity, Resources, Xid};
+
+use crate::lab::{Lab, get};
+use crate::packing;
+
+pub(crate) fn replica(n: u32) -> ReplicaId {
+    ReplicaId { deployment: DeploymentId(Xid::new(1, [7; 5], n)), number: n }
+}
+
+pub(crate) fn shell(image: &str, script: &str) -> Spec {
+    let command = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
+    let image = Some(image.to_owned());
+    Spec { image, command, replicas: 1, restart: Restart::Never, ..Spec::default() }
+}
+
+/// What comes after `seen`, which must not take long.
+pub(crate) async fn next<R: Runtime>(runtime: &R, id: ReplicaId, seen: &Condition) -> Condition {
+    soon(runtime.changed(id, seen)).await
+}
+
+async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_mins(1), future).await.expect("it does not happen")
+}
+
+async fn all<R: Runtime>(runtime: &R, id: ReplicaId, from: LogsFrom) -> Vec<LogLine> {
+    runtime.logs(id, from, false).collect().await
+}
+
+fn texts(lines: &[LogLine]) -> Vec<&str> {
+    lines.iter().map(|line| line.text.as_str()).collect()
+}
+
+/// All of it, one after the other. `get` asks a web server where the containers are published.
+pub(crate) async fn keeps<R: Runtime>(runtime: &R, image: &str, get: impl Fn(&str) -> String) {
+    serves(runtime, image, get).await;
+    ends(runtime, image).await;
+    is_limited(runtime, image).await;
+    is_restarted(runtime, image).await;
+    talks(runtime, image).await;
+}
+
+async fn serves<R: Runtime>(runtime: &R, image: &str, get: impl Fn(&str) -> String) {
+    let id = replica(1);
+    let web = Spec { ports: vec![8080], restart: Restart::Always, ..shell(image, "") };
+    let web = Spec { command: Vec::new(), ..web };
+    let endpoints = runtime.start(id, &web).await.unwrap();
+    assert_eq!(endpoints.len(), 1);
+    assert!(get(&endpoints[0]).ends_with("hello from the container\n"));
+    assert_eq!(runtime.start(id, &web).await.unwrap(), endpoints, "a repeat finds it");
+    // Where it is placed is no business of the container.
+    let more = Spec { replicas: 5, ..web.clone() };
+    assert_eq!(runtime.start(id, &more).await.unwrap(), endpoints, "it needs no new one");
+
+    let script = "echo $MINE > /www/index.html; exec httpd -f -p 8080 -h /www";
+    let mut other = Spec { ports: vec![8080], ..shell(image, script) };
+    other.env.insert("MINE".to_owned(), "another one".to_owned());
+    let endpoints = runtime.start(id, &other).await.unwrap();
+    assert!(get(&endpoints[0]).ends_with("another one\n"), "a change makes a new one");
+    runtime.stop(id).await.unwrap();
+    runtime.stop(id).await.unwrap();
+    assert_eq!(all(runtime, id, LogsFrom::Start).await, []);
+}
+
+async fn ends<R: Runtime>(runtime: &R, image: &str) {
+    for (script, expected) in [
+        ("exit 0", Condition::Completed),
+        ("exit 7", Condition::Failed("It ended with code 7.".to_owned())),
+    ] {
+        let id = replica(2);
+        let spec = shell(image, script);
+        let endpoints = runtime.start(id, &spec).await.unwrap();
+        let running = Condition::Running { endpoints };
+        assert_eq!(next(runtime, id, &running).await, expected);
+        // Who was away finds it ended, and does not run it again.
+        let endpoints = runtime.start(id, &spec).await.unwrap();
+        assert_eq!(next(runtime, id, &Condition::Running { endpoints }).await, expected);
+        runtime.stop(id).await.unwrap();
+    }
+}
+
+async fn is_limited<R: Runtime>(runtime: &R, image: &str) {
+    let mut resources = Resources::default();
+    resources.set("ram", Quantity::whole(32 << 20));
+    resources.set("cpu", Quantity::from_milli(500));
+    let hog = "exec dd if=/dev/zero of=/dev/null bs=200M count=1";
+    let hog = Spec { resources: resources.clone(), ..shell(image, hog) };
+    let endpoints = runtime.start(replica(3), &hog).await.unwrap();
+    let ended = next(runtime, replica(3), &Condition::Running { endpoints }).await;
+    let Condition::Failed(why) = ended else { panic!("{ended:?}") };
+    assert!(
+        why.starts_with("It was killed") && why.contains("more than its 32 MiB of ram"),
+        "{why}"
+    );
+    runtime.stop(replica(3)).await.unwrap();
+
+    // Not bytes: no limit. Few bytes: a mistake.
+    resources.set("ram", Quantity::whole(1));
+    let fine = Spec { resources: resources.clone(), ..shell(image, "exit 0") };
+    let endpoints = runtime.start(replica(3), &fine).await.unwrap();
+    let ended = next(runtime, replica(3), &Condition::Running { endpoints }).await;
+    assert_eq!(ended, Condition::Completed);
+    runtime.stop(replica(3)).await.unwrap();
+    resources.set("ram", Quantity::whole(2 << 20));
+    let why = runtime.start(replica(3), &Spec { resources, ..fine }).await.unwrap_err();
+    assert!(why.starts_with("2 MiB of ram is too little"), "{why}");
+}
+
+async fn is_restarted<R: Runtime>(runtime: &R, image: &str) {
+    let id = replica(4);
+    let spec = shell(image, "echo up; sleep 0.7; exit 3");
+    let spec = Spec { restart: Restart::OnFailure, ..spec };
+    let endpoints = runtime.start(id, &spec).await.unwrap();
+    let running = Condition::Running { endpoints };
+    let mut seen = running.clone();
+    for restart in 1..=2 {
+        seen = next(runtime, id, &seen).await;
+        let Condition::Restarting { reason } = &seen else { panic!("{seen:?}") };
+        assert!(reason.starts_with("It ended with code 3. It is started again after"), "{reason}");
+        assert!(reason.ends_with(&format!("(restart {restart}).")), "{reason}");
+        seen = next(runtime, id, &seen).await;
+        assert_eq!(seen, running);
+    }
+    // Who follows hears it across its restarts.
+    let followed = runtime.logs(id, LogsFrom::Start, true).take(4).collect::<Vec<_>>();
+    let again = async {
+        let restarting = next(runtime, id, &seen).await;
+        next(runtime, id, &restarting).await
+    };
+    let (lines, now) = tokio::join!(soon(followed), again);
+    assert_eq!((texts(&lines), now), (vec!["up"; 4], running));
+    runtime.stop(id).await.unwrap();
+}
+
+async fn talks<R: Runtime>(runtime: &R, image: &str) {
+    let id = replica(5);
+    let script =
+        "for i in 1 2 3 4 5 6; do echo $i; sleep 0.2; done; echo err >&2; sleep 0.2; seq 7 9";
+    runtime.start(id, &shell(image, script)).await.unwrap();
+    let followed: Vec<_> = soon(runtime.logs(id, LogsFrom::Start, true).collect()).await;
+    let expected = ["1", "2", "3", "4", "5", "6", "err", "7", "8", "9"];
+    assert_eq!(texts(&followed), expected, "following ends with the container");
+    assert_eq!((followed[0].source, followed[6].source), (Source::Stdout, Source::Stderr));
+    assert!(followed.windows(2).all(|two| two[0].at <= two[1].at));
+    assert_eq!(all(runtime, id, LogsFrom::Start).await, followed);
+    for (n, line) in followed.iter().enumerate() {
+        let cursor = line.next.to_string().parse().unwrap();
+        let rest = all(runtime, id, LogsFrom::After(cursor)).await;
+        assert_eq!(rest, followed[n + 1..], "after {}", line.text);
+    }
+    for follow in [false, true] {
+        let last: Vec<_> = soon(runtime.logs(id, LogsFrom::Last(2), follow).collect()).await;
+        assert_eq!(last, followed[8..]);
+    }
+    runtime.stop(id).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_embedded_runtime_keeps_it() {
+    let lab = Lab::with(|options| options.restart_first = Duration::from_secs(1)).await;
+    let image = lab.registry.put("web", &packing::web());
+    keeps(lab.runtime(), &image, |endpoint| get(endpoint, "/")).await;
+    assert_eq!(lab.left(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_supervisor_is_replaced_where_restarts_are_wanted() {
+    let lab = Lab::new().await;
+    let image = lab.registry.put("web", &packing::web());
+    let id = replica(1);
+    let spec = Spec { restart: Restart::Always, ..shell(&image, "sleep 1000") };
+    let runtime = lab.runtime();
+    let endpoints = Runtime::start(runtime, id, &spec).await.unwrap();
+    let running = Condition::Running { endpoints };
+    let state = lab.options.dir.join(format!("containers/{}-1/state.json", id.deployment));
+    let state: serde_json::Value = serde_json::from_slice(&std::fs::read(state).unwrap()).unwrap();
+    crate::lab::kill(i32::try_from(state["shim"].as_i64().unwrap()).unwrap());
+    let killed = next(runtime, id, &running).await;
+    let Condition::Restarting { reason } = &killed else { panic!("{killed:?}") };
+    assert!(reason.starts_with("Its supervisor was killed"), "{reason}");
+    assert_eq!(next(runtime, id, &killed).await, running);
+    Runtime::stop(runtime, id).await.unwrap();
+    assert_eq!(lab.left(), Vec::<String>::new());
+}

@@ -1,0 +1,182 @@
+//! Docker and Podman, for real.
+
+use std::time::{Duration, Instant};
+
+use agent::docker::{Engine, Options};
+use agent::{Choice, Condition, Credentials, Docker, Runtime, choose};
+use model::deployment::{Restart, Spec};
+
+use crate::choosing::no_embedded;
+use crate::contract::{keeps, next, replica, shell};
+use crate::engine::Stand;
+use crate::packing::{self, Image};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn docker_keeps_the_contract() {
+    keeps_the_contract(Engine::Docker).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn podman_keeps_the_contract() {
+    keeps_the_contract(Engine::Podman).await;
+}
+
+async fn keeps_the_contract(engine: Engine) {
+    let (stand, runtime) = Stand::new(engine).await;
+    assert_eq!(runtime.engine(), engine);
+    let runtime = choose(Choice::Auto, no_embedded(), stand.options.clone()).await;
+    assert_eq!(runtime.name(), "docker");
+    keeps(&runtime, &stand.image, |endpoint| stand.get(endpoint)).await;
+    assert_eq!(stand.left().await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn docker_containers_are_adopted() {
+    are_adopted(Engine::Docker).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn podman_containers_are_adopted() {
+    are_adopted(Engine::Podman).await;
+}
+
+/// By another server, and by the same one when the engine was gone for a while.
+async fn are_adopted(engine: Engine) {
+    let (mut stand, runtime) = Stand::new(engine).await;
+    let id = replica(1);
+    let spec = shell(&stand.image, "exec httpd -f -p 8080 -h /www");
+    let web = Spec { ports: vec![8080], restart: Restart::Always, ..spec };
+    let endpoints = runtime.start(id, &web).await.unwrap();
+    let running = Condition::Running { endpoints: endpoints.clone() };
+    let once = Spec { restart: Restart::OnFailure, ..shell(&stand.image, "sleep 1; exit 3") };
+    runtime.start(replica(2), &once).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+
+    let second = Docker::probe(stand.options.clone()).await.unwrap();
+    assert_eq!(second.start(id, &web).await.unwrap(), endpoints);
+    // One that fell over while nobody looked is up again.
+    second.start(replica(2), &once).await.unwrap();
+    let changed = next(&second, replica(2), &Condition::Running { endpoints: vec![] }).await;
+    assert!(matches!(changed, Condition::Restarting { .. }), "{changed:?}");
+    second.stop(replica(2)).await.unwrap();
+
+    // Another installation on the same engine does not touch ours.
+    let options = Options { instance: "another".into(), ..stand.options.clone() };
+    Docker::probe(options).await.unwrap().stop(id).await.unwrap();
+
+    stand.kill();
+    let asked = tokio::time::timeout(Duration::from_secs(3), runtime.changed(id, &running)).await;
+    assert!(asked.is_err(), "an engine that does not answer changes nothing: {asked:?}");
+    stand.start().await;
+    let asked = tokio::time::timeout(Duration::from_secs(3), runtime.changed(id, &running)).await;
+    assert!(asked.is_err(), "it runs as before: {asked:?}");
+    assert_eq!(runtime.start(id, &web).await.unwrap(), endpoints);
+    assert!(stand.get(&endpoints[0]).contains("hello"));
+    runtime.stop(id).await.unwrap();
+    assert_eq!(stand.left().await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn docker_says_what_is_wrong() {
+    says_what_is_wrong(Engine::Docker).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn podman_says_what_is_wrong() {
+    says_what_is_wrong(Engine::Podman).await;
+}
+
+/// Starts something that can't run: why. Nothing of it stays.
+async fn refused(stand: &Stand, runtime: &Docker, spec: &Spec) -> String {
+    let before = stand.images().await;
+    let started = runtime.start(replica(1), spec).await;
+    let why = started.expect_err(&format!("{:?} {:?}", spec.image, spec.command));
+    assert_eq!(stand.left().await, Vec::<String>::new(), "{why}");
+    assert_eq!(stand.images().await, before, "{why}");
+    assert!(!why.contains('\n') && why.ends_with('.'), "{why:?}");
+    why
+}
+
+async fn says_what_is_wrong(engine: Engine) {
+    let (stand, runtime) = Stand::new(engine).await;
+    let fake = &stand.fake;
+    let image = |name: &str| shell(name, "true");
+    let good = shell(&stand.image, "true");
+    runtime.start(replica(2), &good).await.unwrap();
+    runtime.stop(replica(2)).await.unwrap();
+
+    for (name, expected) in [
+        (fake.name("missing"), "does not exist in the registry"),
+        (fake.name("garbage/x"), "makes no sense"),
+        ("127.0.0.1:1/x:1.0".to_owned(), "can't be reached"),
+        ("127.0.0.1:1/x:bad:tag".to_owned(), "is not an image's name"),
+    ] {
+        let why = refused(&stand, &runtime, &image(&name)).await;
+        assert!(why.contains(expected), "{name}: {why}");
+    }
+    let other = Image { architecture: "s390x", ..packing::plain() };
+    let why = refused(&stand, &runtime, &image(&fake.put("other", &other))).await;
+    assert!(why.contains("linux/s390x") || why.contains("no variant"), "{why}");
+
+    // Not one that the engine has already: it would not ask for it.
+    let layer = packing::busybox().file("etc/other", b"").tar();
+    let mut flipped = Image::new(vec![layer], packing::plain().config);
+    let name = fake.put("flipped", &flipped);
+    let digest = crate::registry::digest_of(&flipped.layers.remove(0).1);
+    fake.shelf.lock().unwrap().blobs.get_mut(&digest).unwrap()[1000] ^= 1;
+    let why = refused(&stand, &runtime, &image(&name)).await;
+    assert!(why.contains("is not what it says it is"), "{why}");
+
+    for (command, expected) in [
+        ("nonsense", "The command nonsense does not exist in the image."),
+        ("/bin/nonsense", "The command /bin/nonsense does not exist in the image."),
+        ("/www", "The command /www can't be run: it is not executable in the image."),
+    ] {
+        let spec = Spec { command: vec![command.to_owned()], ..good.clone() };
+        assert_eq!(refused(&stand, &runtime, &spec).await, expected);
+    }
+
+    let options = Options { max_image_bytes: 1000, ..stand.options.clone() };
+    let strict = Docker::probe(options).await.unwrap();
+    let why = refused(&stand, &strict, &image(&fake.put("large", &packing::plain()))).await;
+    assert!(why.contains("larger than the 1000 bytes"), "{why}");
+
+    hangs(&stand).await;
+    needs_credentials(&stand).await;
+    runtime.start(replica(1), &good).await.expect("life goes on");
+    runtime.stop(replica(1)).await.unwrap();
+    assert_eq!(stand.left().await, Vec::<String>::new());
+}
+
+async fn hangs(stand: &Stand) {
+    let options = Options { read_timeout: Duration::from_secs(1), ..stand.options.clone() };
+    let impatient = Docker::probe(options).await.unwrap();
+    let began = Instant::now();
+    let why = refused(stand, &impatient, &shell(&stand.fake.name("hang/x"), "true")).await;
+    assert!(why.contains("did not answer in time") && began.elapsed().as_secs() < 10, "{why}");
+}
+
+async fn needs_credentials(stand: &Stand) {
+    let name = stand.fake.put("secret", &packing::plain());
+    // "user:ri?>~~?": characters that the two alphabets write differently.
+    stand.fake.shelf.lock().unwrap().password = Some("dXNlcjpyaT8+fn4/".to_owned());
+    for (password, works) in [("wrong", false), ("ri?>~~?", true)] {
+        let mut options = stand.options.clone();
+        let credentials = Credentials { username: "user".into(), password: password.into() };
+        options.registries.insert(stand.fake.address.clone(), credentials);
+        let runtime = Docker::probe(options).await.unwrap();
+        let started = runtime.start(replica(3), &shell(&name, "true")).await;
+        runtime.stop(replica(3)).await.unwrap();
+        assert_eq!(started.is_ok(), works, "{started:?}");
+        let told = started.err().is_none_or(|why| why.contains("set credentials for"));
+        assert!(told, "it says what to do");
+    }
+}
+
+#[tokio::test]
+async fn without_an_engine_it_says_what_was_tried() {
+    let socket = std::path::PathBuf::from("/nowhere/docker.sock");
+    let options = Options { socket: Some(socket), ..Options::new("x") };
+    let why = Docker::probe(options).await.err().unwrap();
+    assert!(why.contains("tried /nowhere/docker.sock (there is none)"), "{why}");
+}

@@ -1,0 +1,175 @@
+//! What deployments say.
+
+use std::convert::Infallible;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use futures_util::{StreamExt as _, stream};
+use model::DeploymentId;
+use model::deployment::Status;
+use model::log::{Cursor, LogLine, LogsFrom, Source};
+use model::replica::Replica;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::caller::Caller;
+use crate::logs::Lines;
+use crate::page::{Query, flag, id, number};
+use crate::{App, Problem};
+
+/// How a log in lines of JSON is called.
+const NDJSON: &str = "application/x-ndjson";
+
+/// Which part of the log is wanted.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct LogFilter {
+    /// Goes on as more is said, until all replicas have ended.
+    #[param(value_type = Option<bool>)]
+    follow: Option<String>,
+    /// Only of the replica of this number.
+    #[param(value_type = Option<i64>)]
+    replica: Option<String>,
+    /// Only the last lines of each replica, this many, from 0 to 100000.
+    #[param(value_type = Option<i64>)]
+    tail: Option<String>,
+    /// Only after this place, the `next` of a line; with `replica`.
+    after: Option<String>,
+}
+
+/// A line of the log.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Line {
+    /// Which replica said it.
+    replica: u32,
+    /// When.
+    #[schema(value_type = String, format = DateTime)]
+    at: model::Time,
+    /// `stdout` or `stderr`.
+    #[schema(value_type = String)]
+    source: Source,
+    /// What.
+    text: String,
+    /// The place after it: give this as `after` to go on.
+    #[schema(value_type = String)]
+    next: Cursor,
+}
+
+/// What a deployment's replicas say: as plain text, or as lines of JSON with
+/// `Accept: application/x-ndjson`. Of what has ended the last lines are kept.
+#[utoipa::path(get, path = "/api/v1/deployments/{id}/logs", tag = "deployments",
+    params(("id" = String, Path, description = "Its id"), LogFilter),
+    responses((status = 200, description = "The log",
+        content((String = "text/plain"), (Line = "application/x-ndjson"))), Problem))]
+pub(crate) async fn deployment_logs(
+    State(app): State<App>,
+    caller: Caller,
+    Path(text): Path<String>,
+    headers: HeaderMap,
+    Query(filter): Query<LogFilter>,
+) -> Result<Response, Problem> {
+    let id: DeploymentId = id("deployment", &text)?;
+    let (only, from) = filter.checked()?;
+    let follow = flag("follow", filter.follow.as_deref())?;
+    let mut read = app.db.read().await?;
+    let found = store::deployment::get(&mut read, caller.scope(), id).await?;
+    let mut replicas = store::deployment::replica::of(&mut read, id).await?;
+    replicas.retain(|replica| only.is_none_or(|number| number == replica.id.number));
+    if let Some(number) = only.filter(|_| replicas.is_empty()) {
+        return Err(Problem::not_found("replica", &number.to_string()));
+    }
+    if found.spec.image.is_none() {
+        return Err(Problem::conflict("it has no image, so nothing of it runs that could say anything"));
+    }
+    drop(read);
+    let mut streams = Vec::new();
+    for replica in &replicas {
+        let lines = lines(&app, replica, &from, follow).await?;
+        let number = replica.id.number;
+        streams.push(lines.map(move |line| Line::of(number, line)).boxed());
+    }
+    let mut stop = app.stop.clone();
+    let lines = stream::select_all(streams).take_until(async move { stop.told().await });
+    Ok(answer(lines.boxed(), wants_json(&headers), replicas.len() > 1))
+}
+
+impl LogFilter {
+    fn checked(&self) -> Result<(Option<u32>, LogsFrom), Problem> {
+        let most = i64::from(u32::MAX);
+        let only = self.replica.as_deref().map(|text| number("replica", Some(text), 0, 0, most));
+        let only = only.transpose()?.map(|n| u32::try_from(n).unwrap_or_default());
+        let tail = self.tail.as_deref().map(|text| number("tail", Some(text), 0, 0, 100_000));
+        let tail = tail.transpose()?.map(|n| usize::try_from(n).unwrap_or_default());
+        let from = match (&self.after, tail) {
+            (Some(_), Some(_)) => {
+                return Err(Problem::field("after", "give either after or tail, not both"));
+            }
+            (Some(_), None) if only.is_none() => {
+                return Err(Problem::field("after", "is a place in one replica's log: give replica, too"));
+            }
+            (Some(after), None) => LogsFrom::After(Cursor(after.clone())),
+            (None, Some(count)) => LogsFrom::Last(count),
+            (None, None) => LogsFrom::Start,
+        };
+        Ok((only, from))
+    }
+}
+
+/// What one replica says; what it said last if it has ended.
+async fn lines(
+    app: &App,
+    replica: &Replica,
+    from: &LogsFrom,
+    follow: bool,
+) -> Result<Lines, Problem> {
+    let has_ended = matches!(replica.status, Status::Completed | Status::Failed);
+    if let Some(place) = replica.place.as_ref().filter(|_| !has_ended) {
+        let lines = app.logs.logs(place.cluster, replica.id, from.clone(), follow).await;
+        return lines.map_err(Problem::unavailable);
+    }
+    let mut read = app.db.read().await?;
+    let kept = store::deployment::replica::tail(&mut read, replica.id).await?;
+    let skip = match from {
+        LogsFrom::Last(count) => kept.len().saturating_sub(*count),
+        LogsFrom::After(cursor) => {
+            kept.iter().position(|line| line.next == *cursor).map_or(0, |at| at + 1)
+        }
+        LogsFrom::Start => 0,
+    };
+    Ok(stream::iter(kept.into_iter().skip(skip)).boxed())
+}
+
+impl Line {
+    fn of(replica: u32, line: LogLine) -> Self {
+        let LogLine { at, source, text, next } = line;
+        Self { replica, at, source, text, next }
+    }
+
+    fn as_text(&self, with_number: bool) -> String {
+        if with_number {
+            return format!("[{}] {}\n", self.replica, self.text);
+        }
+        format!("{}\n", self.text)
+    }
+
+    fn as_json(&self) -> String {
+        let text = serde_json::to_string(self).expect("a line is plain data");
+        text + "\n"
+    }
+}
+
+fn wants_json(headers: &HeaderMap) -> bool {
+    let accept = headers.get(header::ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    accept.contains(NDJSON) || accept.contains("application/json")
+}
+
+fn answer(lines: stream::BoxStream<'static, Line>, json: bool, with_number: bool) -> Response {
+    let kind = if json { NDJSON } else { "text/plain; charset=utf-8" };
+    let chunks = lines.map(move |line| {
+        let text = if json { line.as_json() } else { line.as_text(with_number) };
+        Ok::<_, Infallible>(Bytes::from(text))
+    });
+    ([(header::CONTENT_TYPE, kind)], Body::from_stream(chunks)).into_response()
+}

@@ -1,0 +1,151 @@
+//! The container runtime of this machine, as the settings want it.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent::{AnyRuntime, Choice, Credentials, docker, embedded};
+use anyhow::Context;
+use serde::Deserialize;
+use store::{Entropy, OsEntropy, task};
+
+/// How often images are looked at that nothing uses, and after what time they go.
+const COLLECT_EVERY: Duration = Duration::from_hours(1);
+const UNUSED_FOR: Duration = Duration::from_hours(24);
+
+/// What was asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    /// Which.
+    pub(crate) choice: Choice,
+    /// Where images and containers are kept.
+    pub(crate) dir: PathBuf,
+    /// How registries let us in.
+    pub(crate) registries: BTreeMap<String, Credentials>,
+    /// The largest image.
+    pub(crate) max_image_bytes: u64,
+    /// May containers reach the world?
+    pub(crate) egress: bool,
+}
+
+/// Finds the runtime and has it tidy up after itself.
+pub(crate) async fn start(settings: Settings) -> anyhow::Result<Arc<AnyRuntime>> {
+    let Settings { choice, dir, registries, max_image_bytes, egress } = settings;
+    let instance = match choice {
+        Choice::Simulated(_) => String::new(),
+        _ => instance(&dir)?,
+    };
+    let embedded = embedded::Options {
+        registries: registries.clone(),
+        max_image_bytes,
+        egress,
+        ..embedded::Options::new(&dir, &instance)
+    };
+    let docker =
+        docker::Options { registries, max_image_bytes, ..docker::Options::new(&instance) };
+    let runtime = Arc::new(agent::choose(choice, embedded, docker).await);
+    let tidied = runtime.clone();
+    task::spawn("images that nothing uses", async move {
+        tidied.gc_forever(COLLECT_EVERY, UNUSED_FOR).await;
+    });
+    Ok(runtime)
+}
+
+/// A name that tells what runs here from what others run on this machine. It stays with the
+/// directory, so that containers of before are found again.
+fn instance(dir: &Path) -> anyhow::Result<String> {
+    let failed = || format!("{} can't be used by the container runtime", dir.display());
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(dir).with_context(failed)?;
+    let path = dir.join("instance");
+    if let Ok(name) = std::fs::read_to_string(&path) {
+        return Ok(name.trim().to_owned());
+    }
+    let mut bytes = [0; 4];
+    OsEntropy.fill(&mut bytes);
+    let name = format!("{:08x}", u32::from_be_bytes(bytes));
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(0o600).open(path).with_context(failed)?;
+    file.write_all(name.as_bytes()).with_context(failed)?;
+    file.sync_all().with_context(failed)?;
+    Ok(name)
+}
+
+/// Docker's own file of credentials, as `docker login` writes it.
+#[derive(Deserialize)]
+struct AuthFile {
+    #[serde(default)]
+    auths: BTreeMap<String, Auth>,
+}
+
+#[derive(Deserialize)]
+struct Auth {
+    auth: Option<String>,
+    username: Option<String>,
+    password: Option<String>,
+}
+
+/// Reads credentials by registry. What is wrong is said without the secrets in it.
+pub(crate) fn registries(path: &Path) -> anyhow::Result<BTreeMap<String, Credentials>> {
+    let at = path.display();
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("--registry-auth-file: {at} can't be read"))?;
+    let file: AuthFile = serde_json::from_str(&text).map_err(|error| {
+        anyhow::anyhow!(
+            "--registry-auth-file: {at}, line {}: is not as docker login writes it: \
+             {{\"auths\": {{\"registry.local:5000\": {{\"username\": …, \"password\": …}}}}}}",
+            error.line()
+        )
+    })?;
+    let read = |(registry, auth): (String, Auth)| {
+        let credentials = auth.credentials().with_context(|| {
+            format!("--registry-auth-file: {at}: {registry} has neither username and password nor auth")
+        })?;
+        Ok((registry, credentials))
+    };
+    file.auths.into_iter().map(read).collect()
+}
+
+impl Auth {
+    fn credentials(self) -> Option<Credentials> {
+        if let (Some(username), Some(password)) = (self.username, self.password) {
+            return Some(Credentials { username, password });
+        }
+        let bytes = data_encoding::BASE64.decode(self.auth?.as_bytes()).ok()?;
+        let text = String::from_utf8(bytes).ok()?;
+        let (username, password) = text.split_once(':')?;
+        Some(Credentials { username: username.to_owned(), password: password.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_read_as_docker_login_writes_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config.json");
+        let text = r#"{"auths": {"a:5000": {"auth": "dXNlcjpwYTpzcw=="},
+            "b": {"username": "u", "password": "p"}}, "credsStore": "x"}"#;
+        std::fs::write(&path, text).unwrap();
+        let found = registries(&path).unwrap();
+        assert_eq!((&*found["a:5000"].username, &*found["a:5000"].password), ("user", "pa:ss"));
+        assert_eq!((&*found["b"].username, &*found["b"].password), ("u", "p"));
+        for (text, part) in [("{\n x}", "line 2"), (r#"{"auths": {"c": {}}}"#, "c has neither")] {
+            std::fs::write(&path, text).unwrap();
+            let error = format!("{:#}", registries(&path).unwrap_err());
+            assert!(error.starts_with("--registry-auth-file") && error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_instance_keeps_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = instance(dir.path()).unwrap();
+        assert_eq!((name.len(), instance(dir.path()).unwrap()), (8, name));
+    }
+}
