@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use engine::placement::Outlook;
 use model::Time;
+use model::cluster::Patience;
 use store::deployment::Limits;
 use store::{Db, Stop, task};
 
@@ -13,6 +14,7 @@ use crate::cache::{self, Cache};
 use crate::logs::Logs;
 use crate::observe::Metrics;
 use crate::password::Passwords;
+use crate::pulse::Pulse;
 use crate::throttle::Throttle;
 
 /// What of the API can be set.
@@ -26,6 +28,8 @@ pub struct Settings {
     pub token_life: Duration,
     /// How long a request may take.
     pub request_timeout: Duration,
+    /// How long agents may be silent.
+    pub patience: Patience,
     /// What `self/info` says of the container runtime.
     pub runtime: String,
 }
@@ -37,6 +41,7 @@ impl Default for Settings {
             password_min: 1,
             token_life: Duration::from_hours(24),
             request_timeout: Duration::from_secs(30),
+            patience: Patience::default(),
             runtime: "none".into(),
         }
     }
@@ -62,6 +67,7 @@ pub struct Inner {
     pub(crate) settings: Settings,
     pub(crate) passwords: Passwords,
     pub(crate) throttle: Throttle,
+    pub(crate) pulse: Pulse,
     pub(crate) cache: Cache,
     pub(crate) metrics: Metrics,
     /// What placement can be asked.
@@ -86,6 +92,7 @@ impl App {
         let app = Self(Arc::new(Inner {
             passwords: Passwords::new(db.entropy()),
             throttle: Throttle::default(),
+            pulse: Pulse::default(),
             cache: Cache::default(),
             metrics: Metrics::new(parts.metrics),
             outlook: parts.outlook,

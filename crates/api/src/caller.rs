@@ -7,10 +7,11 @@ use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, header};
 use data_encoding::BASE64;
+use model::ClusterId;
 use model::cluster::Cluster;
 use model::event::Actor;
 use model::user::{Access, Role, User};
-use store::{Scope, entropy, token};
+use store::{Scope, agent_token, entropy, token};
 
 use crate::{App, Problem, account};
 
@@ -125,6 +126,35 @@ async fn by_password(app: &App, value: &str, from: IpAddr) -> Result<Caller, Pro
     let user = account::verify(app, username, password, from).await?;
     app.cache.put(&hash, &user, since, now, now + Duration::from_mins(1));
     Ok(Caller { user, token: None })
+}
+
+/// The agent of one cluster.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AgentCaller {
+    /// The only cluster that it speaks for.
+    pub(crate) cluster: ClusterId,
+}
+
+impl FromRequestParts<App> for AgentCaller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let bearer = authorization(&parts.headers);
+        let Some((_, secret)) = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+        else {
+            return Err(Problem::unauthenticated(
+                "Agents show the token of their cluster: send Authorization: Bearer <token>.",
+            ));
+        };
+        let (hash, mut read) = (entropy::hash(secret), app.db.read().await?);
+        let cluster = agent_token::find(&mut read, &hash, app.db.now()).await?;
+        let cluster = cluster.ok_or_else(|| {
+            Problem::unauthenticated(
+                "The cluster's token is not valid or has ended; make a new one with \"paddock cluster token\".",
+            )
+        })?;
+        Ok(Self { cluster })
+    }
 }
 
 /// Where a request comes from.

@@ -33,6 +33,16 @@ pub(crate) fn blank(title: &str, description: &str) -> OpenApi {
         .build()
 }
 
+/// The same, with the sign-in of agents.
+pub(crate) fn with_cluster_token(mut document: OpenApi) -> OpenApi {
+    let about =
+        "The token of one cluster, for its agent: `POST /api/v1/clusters/{id}/token` makes it.";
+    let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(about)).build();
+    let components = document.components.get_or_insert_default();
+    components.add_security_scheme("cluster_token", SecurityScheme::Http(scheme));
+    document
+}
+
 /// The console and the documents' page.
 pub(crate) async fn page(request: Request) -> Response {
     let Some(file) = console::file(request.uri().path()) else {

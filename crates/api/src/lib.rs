@@ -20,6 +20,7 @@ mod page;
 mod password;
 mod platform;
 mod problem;
+mod pulse;
 mod serve;
 mod throttle;
 
@@ -55,7 +56,8 @@ fn platform_family() -> OpenApiRouter<App> {
     let about = "Everything, versioned. Errors are problem documents (RFC 9457); unknown fields in a \
                  body are an error; lists go on with `after`; creating calls of who is signed in take an Idempotency-Key; \
                  changes take If-Match.";
-    OpenApiRouter::with_openapi(docs::blank("Paddock: platform", about)).merge(platform::routes())
+    let document = docs::with_cluster_token(docs::blank("Paddock: platform", about));
+    OpenApiRouter::with_openapi(document).merge(platform::routes())
 }
 
 /// The server's routes.

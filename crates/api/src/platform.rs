@@ -1,5 +1,6 @@
 //! The platform API, `/api/v1`: everything, versioned. Unknown fields in a body are an error.
 
+pub(crate) mod agent;
 pub(crate) mod cluster;
 pub(crate) mod deployment;
 pub(crate) mod event;
@@ -10,6 +11,7 @@ pub(crate) mod log;
 pub(crate) mod login;
 pub(crate) mod organization;
 pub(crate) mod queue;
+pub(crate) mod token;
 pub(crate) mod user;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -32,6 +34,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(invite::invite_reopen))
         .routes(routes!(cluster::cluster_list, cluster::cluster_create))
         .routes(routes!(cluster::cluster_get, cluster::cluster_update, cluster::cluster_delete))
+        .routes(routes!(token::cluster_token))
         .routes(routes!(cluster::capacity_check))
         .routes(routes!(cluster::capacity_take))
         .routes(routes!(cluster::capacity_give_back))
@@ -45,6 +48,9 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(explain::deployment_explain))
         .routes(routes!(log::deployment_logs))
         .routes(routes!(queue::queue_list))
+        .routes(routes!(agent::agent_desired))
+        .routes(routes!(agent::agent_report))
+        .routes(routes!(agent::agent_heartbeat))
         .routes(routes!(event::event_list))
         .routes(routes!(health::self_info))
         .routes(routes!(health::self_liveliness))

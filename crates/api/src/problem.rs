@@ -71,6 +71,13 @@ impl Problem {
         Self::new(StatusCode::FORBIDDEN, detail)
     }
 
+    /// 403, about one field.
+    pub(crate) fn forbidden_field(field: impl Into<String>, detail: &str) -> Self {
+        let field = FieldError { field: field.into(), detail: detail.into() };
+        let sentence = format!("{}: {detail}.", field.field);
+        Self { errors: vec![field], ..Self::forbidden(sentence) }
+    }
+
     /// 404, about a thing that is not there, or not the caller's.
     pub(crate) fn not_found(kind: &str, id: &str) -> Self {
         let id: String = id.chars().take(64).collect();

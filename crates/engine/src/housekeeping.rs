@@ -5,7 +5,7 @@ use std::time::Duration;
 use model::event::Actor;
 use model::work::{Key, Lane, Next};
 use store::deployment::placing;
-use store::{Db, idempotency, token, work};
+use store::{Db, agent_token, idempotency, token, work};
 
 use crate::{Error, Reconcile};
 
@@ -26,6 +26,7 @@ impl Reconcile for Housekeeping {
     async fn reconcile(&self, _key: &str) -> Result<Next, Error> {
         let mut tx = self.db.begin(Actor::Worker(Self::NAME)).await?;
         token::prune(&mut tx).await?;
+        agent_token::prune(&mut tx).await?;
         let oldest = tx.now() - KEEP_ANSWERS;
         idempotency::prune(&mut tx, oldest).await?;
         let hour_ago = tx.now() - Duration::from_hours(1);

@@ -24,6 +24,8 @@ pub struct Replica {
     pub status: Status,
     /// Why it is there, as a sentence.
     pub status_reason: String,
+    /// Why that may not be true any more, as a sentence.
+    pub caveat: Option<String>,
     /// Where it can be reached.
     pub endpoints: Vec<String>,
     /// Counts the changes of what the agent shall do; reports carry it back.
@@ -55,7 +57,7 @@ pub fn summary(all: &[Replica]) -> Option<Summary> {
     let speaker = speaker(&kept)?;
     Some(Summary {
         status: speaker.status,
-        reason: reason(&kept, speaker),
+        reason: with_caveat(reason(&kept, speaker), &kept),
         place: all.iter().find_map(|replica| replica.place.clone()),
         endpoints: kept.iter().flat_map(|replica| replica.endpoints.iter().cloned()).collect(),
         started_at: kept.iter().filter_map(|replica| replica.started_at).min(),
@@ -67,6 +69,13 @@ fn speaker<'a>(kept: &[&'a Replica]) -> Option<&'a Replica> {
     use Status::{Completed, Failed, Preempted, Queued, Running, Scheduled, Starting};
     let order = [Failed, Running, Starting, Scheduled, Preempted, Queued, Completed];
     order.iter().find_map(|status| kept.iter().find(|r| r.status == *status).copied())
+}
+
+fn with_caveat(reason: String, kept: &[&Replica]) -> String {
+    match kept.iter().find_map(|replica| replica.caveat.as_ref()) {
+        Some(caveat) => format!("{reason} {caveat}"),
+        None => reason,
+    }
 }
 
 fn reason(kept: &[&Replica], speaker: &Replica) -> String {
@@ -94,9 +103,17 @@ mod tests {
     fn replica(number: u32, status: Status) -> Replica {
         let id = ReplicaId { deployment: DeploymentId(Xid::new(1, [0; 5], 0)), number };
         let status_reason = format!("It is {status}.");
-        let (place, endpoints) = (None, Vec::new());
-        let (placed_at, started_at) = (None, None);
-        Replica { id, place, status, status_reason, endpoints, desired: 0, placed_at, started_at }
+        Replica {
+            id,
+            place: None,
+            status,
+            status_reason,
+            caveat: None,
+            endpoints: Vec::new(),
+            desired: 0,
+            placed_at: None,
+            started_at: None,
+        }
     }
 
     fn of(statuses: &[Status]) -> (Status, String) {
@@ -116,6 +133,15 @@ mod tests {
         assert_eq!(of(&[Queued, Queued]), (Queued, "0 of 2 replicas run. It is queued.".into()));
         assert_eq!(of(&[Scheduled, Starting]).0, Starting);
         assert_eq!(of(&[Queued, Preempted]).0, Preempted);
+    }
+
+    #[test]
+    fn a_caveat_is_said_with_the_reason() {
+        let mut all = [replica(0, Status::Running), replica(1, Status::Running)];
+        all[1].caveat = Some("Who knows.".into());
+        let summary = summary(&all).unwrap();
+        assert_eq!(summary.status, Status::Running);
+        assert_eq!(summary.reason, "It is running. Who knows.");
     }
 
     #[test]

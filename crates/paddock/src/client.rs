@@ -45,7 +45,7 @@ const HEADING: &str = "Global options";
 pub(crate) struct Global {
     /// Where the server is [default: the one of the last login, or http://127.0.0.1:8001]
     #[arg(long, global = true, env = "PADDOCK_SERVER", value_name = "URL", help_heading = HEADING)]
-    server: Option<String>,
+    pub(crate) server: Option<String>,
     /// How answers are printed; json is the server's answer as it came
     #[arg(short, long, global = true, value_enum, default_value_t, value_name = "FORMAT", help_heading = HEADING)]
     output: Output,

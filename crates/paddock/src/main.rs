@@ -1,6 +1,7 @@
 //! The one binary of Paddock: reads the command line and hands over.
 
 mod client;
+mod remote_agent;
 mod runtime;
 mod server;
 mod settings;
@@ -38,6 +39,9 @@ enum Command {
         after_help = "Example:\n  paddock server --listen 127.0.0.1:8001 --data-dir ./paddock-data"
     )]
     Server(Box<settings::Args>),
+    /// Runs the agent of one cluster: what shall run there is taken from the server, over HTTPS
+    #[command(after_help = remote_agent::AFTER_HELP)]
+    Agent(Box<remote_agent::Args>),
     /// Prints the OpenAPI document of an API family
     #[command(after_help = "Example:\n  paddock openapi platform > platform.json")]
     Openapi {
@@ -68,6 +72,7 @@ async fn run() -> ExitCode {
     let _ = rustls::crypto::ring::default_provider().install_default();
     match cli.command {
         Command::Server(args) => ended(server::run(*args).await),
+        Command::Agent(args) => ended(remote_agent::run(*args, cli.global.server).await),
         Command::Openapi { family } => ended(print_document(&family)),
         Command::Client(command) => client::run(cli.global, *command).await,
         Command::Completions { shell } => client::print_completions(shell, Cli::command()),

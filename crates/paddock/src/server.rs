@@ -2,7 +2,7 @@
 
 mod link;
 mod logs;
-mod machine;
+pub(crate) mod machine;
 
 use std::fs::File;
 use std::future::Future;
@@ -18,7 +18,7 @@ use engine::placement::Placement;
 use engine::{
     Driver, Metrics, Options, cluster, deployment, housekeeping, local_agent, local_cluster,
 };
-use model::cluster::Provider;
+use model::cluster::{Patience, Provider};
 use model::event::Actor;
 use store::{Db, OsEntropy, Stop, SystemClock, entropy, stop, task, work};
 use tokio::net::TcpListener;
@@ -34,7 +34,7 @@ use logs::LocalLogs;
 /// Runs the server until it is told to stop.
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let settings = args.resolve()?;
-    start_logging(&settings)?;
+    start_logging(&settings.log, settings.log_format)?;
     let signal = stop_on_signal()?;
     let _locks = take_files(&settings)?;
     // Before anything is made: a password that was made up would be lost if the port were taken.
@@ -66,7 +66,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     greet(&listener, made_up.as_deref())?;
 
     let serving = task::spawn("http", api::serve(listener, app, stop.clone()));
-    let working = task::spawn("driver", driver(&db, metrics).run(stop.clone()));
+    let driver = driver(&db, metrics, settings.patience);
+    let working = task::spawn("driver", driver.run(stop.clone()));
     let placing = task::spawn("placement", placement.run(stop.clone()));
     let agent = runtime.map(|runtime| start_agent(&db, &settings, runtime, &stop));
     signal.await;
@@ -83,11 +84,11 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn start_logging(settings: &Settings) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(&settings.log)
-        .with_context(|| format!("--log: {:?} is no log filter, such as info", settings.log))?;
+pub(crate) fn start_logging(log: &str, format: LogFormat) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_new(log)
+        .with_context(|| format!("--log: {log:?} is no log filter, such as info"))?;
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    let started = match settings.log_format {
+    let started = match format {
         LogFormat::Text => {
             let is_terminal = std::io::stderr().is_terminal();
             logs.with_target(false).with_ansi(is_terminal).try_init()
@@ -98,7 +99,7 @@ fn start_logging(settings: &Settings) -> anyhow::Result<()> {
 }
 
 /// Returns at the first SIGTERM or SIGINT.
-fn stop_on_signal() -> anyhow::Result<impl Future<Output = ()>> {
+pub(crate) fn stop_on_signal() -> anyhow::Result<impl Future<Output = ()>> {
     let mut terminated = signal(SignalKind::terminate()).context("SIGTERM can't be heard")?;
     let mut interrupted = signal(SignalKind::interrupt()).context("SIGINT can't be heard")?;
     Ok(async move {
@@ -112,13 +113,7 @@ fn stop_on_signal() -> anyhow::Result<impl Future<Output = ()>> {
 /// Makes the data directory and the SQLite file ours alone, for as long as these files live.
 fn take_files(settings: &Settings) -> anyhow::Result<Vec<File>> {
     let dir = &settings.data_dir;
-    // Hashes of passwords and the environments of deployments are in there.
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(dir)
-        .with_context(|| format!("--data-dir: {} can't be made", dir.display()))?;
-    let mut locks = vec![take("--data-dir", dir, &dir.join("lock"))?];
+    let mut locks = vec![take_dir(dir)?];
     if let Database::Sqlite(path, _) = &settings.database
         && path.parent() != Some(dir)
     {
@@ -126,6 +121,17 @@ fn take_files(settings: &Settings) -> anyhow::Result<Vec<File>> {
         locks.push(take("--database-url", path, &path.with_added_extension("lock"))?);
     }
     Ok(locks)
+}
+
+/// Makes a data directory, ours alone for as long as the file lives.
+pub(crate) fn take_dir(dir: &Path) -> anyhow::Result<File> {
+    // Hashes of passwords and the environments of deployments are in there.
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .with_context(|| format!("--data-dir: {} can't be made", dir.display()))?;
+    take("--data-dir", dir, &dir.join("lock"))
 }
 
 fn take(setting: &str, what: &Path, lock: &Path) -> anyhow::Result<File> {
@@ -167,6 +173,7 @@ fn api_settings(settings: &Settings, runtime: &Option<Arc<AnyRuntime>>) -> api::
         password_min: settings.password_min,
         token_life: settings.token_life,
         request_timeout: settings.request_timeout,
+        patience: settings.patience,
         runtime: runtime.into(),
     }
 }
@@ -185,9 +192,9 @@ fn greet(listener: &TcpListener, password: Option<&str>) -> anyhow::Result<()> {
     out.flush().context("standard output can't be written to")
 }
 
-fn driver(db: &Db, metrics: Metrics) -> Driver {
+fn driver(db: &Db, metrics: Metrics, patience: Patience) -> Driver {
     Driver::new(db.clone(), Options::default(), metrics)
-        .with(cluster::Terraform { db: db.clone() })
+        .with(cluster::Terraform::new(db.clone(), patience))
         .with(deployment::Ending { db: db.clone() })
         .with(housekeeping::Housekeeping { db: db.clone() })
 }

@@ -13,6 +13,7 @@ use agent::Choice;
 use anyhow::{Context, bail};
 use engine::placement;
 use model::Quantity;
+use model::cluster::Patience;
 use serde::Deserialize;
 use store::Durability;
 use store::deployment::Limits;
@@ -68,6 +69,13 @@ pub(crate) struct Args {
     /// How many replicas an organization may have yield to its own in an hour [default: 1000]
     #[arg(long, env = "PADDOCK_PREEMPTIONS_PER_HOUR", value_name = "N")]
     preemptions_per_hour: Option<String>,
+    /// How long an agent may be silent before its cluster is unreachable, in seconds [default: 30]
+    #[arg(long, env = "PADDOCK_AGENT_SILENCE_SECS", value_name = "SECONDS")]
+    agent_silence_secs: Option<String>,
+    /// How long after that until what was on the cluster starts elsewhere, in seconds; 0: never
+    /// [default: 300]
+    #[arg(long, env = "PADDOCK_AGENT_GRACE_SECS", value_name = "SECONDS")]
+    agent_grace_secs: Option<String>,
     /// The least characters of a password [default: 1]
     #[arg(long, env = "PADDOCK_PASSWORD_MIN_LENGTH", value_name = "N")]
     password_min_length: Option<String>,
@@ -105,6 +113,7 @@ pub(crate) struct Settings {
     pub(crate) local_agent: bool,
     pub(crate) limits: Limits,
     pub(crate) placement: placement::Settings,
+    pub(crate) patience: Patience,
     pub(crate) password_min: usize,
     pub(crate) token_life: Duration,
     pub(crate) request_timeout: Duration,
@@ -158,6 +167,8 @@ impl Args {
                 .max_deployments_per_cluster
                 .or(file.max_deployments_per_cluster),
             preemptions_per_hour: self.preemptions_per_hour.or(file.preemptions_per_hour),
+            agent_silence_secs: self.agent_silence_secs.or(file.agent_silence_secs),
+            agent_grace_secs: self.agent_grace_secs.or(file.agent_grace_secs),
             password_min_length: self.password_min_length.or(file.password_min_length),
             token_life_secs: self.token_life_secs.or(file.token_life_secs),
             request_timeout_secs: self.request_timeout_secs.or(file.request_timeout_secs),
@@ -186,10 +197,11 @@ impl Args {
             local_agent: yes_or_no("--local-agent", self.local_agent.as_deref(), true)?,
             limits: self.limits()?,
             placement: self.placement()?,
+            patience: self.patience()?,
             password_min: self.password_min()?,
             token_life: self.token_life()?,
             request_timeout: self.request_timeout()?,
-            log_format: self.log_format()?,
+            log_format: log_format(self.log_format.as_deref())?,
             log: self.log.unwrap_or_else(|| "info".into()),
             admin_password: self.admin_password,
         })
@@ -214,6 +226,16 @@ impl Args {
         let (name, text) = ("--preemptions-per-hour", self.preemptions_per_hour.as_deref());
         let preemptions_per_hour = Some(number(name, text, 1000, 0..=u32::MAX)?);
         Ok(placement::Settings { preemptions_per_hour, ..placement::Settings::default() })
+    }
+
+    fn patience(&self) -> anyhow::Result<Patience> {
+        let (silence, grace) =
+            (self.agent_silence_secs.as_deref(), self.agent_grace_secs.as_deref());
+        let day = 24 * 60 * 60;
+        let silence = number("--agent-silence-secs", silence, 30, 1..=day)?;
+        let grace = number("--agent-grace-secs", grace, 300, 0..=365 * day)?;
+        let grace = (grace > 0).then(|| Duration::from_secs(grace));
+        Ok(Patience { silence: Duration::from_secs(silence), grace })
     }
 
     fn password_min(&self) -> anyhow::Result<usize> {
@@ -292,13 +314,26 @@ impl Args {
             }
         }
     }
+}
 
-    fn log_format(&self) -> anyhow::Result<LogFormat> {
-        match self.log_format.as_deref() {
-            None | Some("text") => Ok(LogFormat::Text),
-            Some("json") => Ok(LogFormat::Json),
-            Some(other) => bail!("--log-format: {other:?} is none of text, json"),
-        }
+/// The runtime of an agent that is a process of its own.
+pub(crate) fn agent_runtime(
+    runtime: Option<String>,
+    registry_auth_file: Option<PathBuf>,
+    max_image_size: Option<String>,
+    egress: Option<String>,
+    data_dir: &Path,
+) -> anyhow::Result<runtime::Settings> {
+    let of_runtime = Args { runtime, registry_auth_file, max_image_size, egress, ..Args::default() };
+    of_runtime.runtime(data_dir)
+}
+
+/// How logs are written, by its name.
+pub(crate) fn log_format(name: Option<&str>) -> anyhow::Result<LogFormat> {
+    match name {
+        None | Some("text") => Ok(LogFormat::Text),
+        Some("json") => Ok(LogFormat::Json),
+        Some(other) => bail!("--log-format: {other:?} is none of text, json"),
     }
 }
 
@@ -369,6 +404,11 @@ mod tests {
             (Args { log_format: Some("xml".into()), ..Args::default() }, "--log-format"),
             (Args { token_life_secs: Some("0".into()), ..Args::default() }, "--token-life-secs"),
             (Args { local_agent: Some("maybe".into()), ..Args::default() }, "--local-agent"),
+            (
+                Args { agent_silence_secs: Some("0".into()), ..Args::default() },
+                "--agent-silence-secs",
+            ),
+            (Args { agent_grace_secs: Some("-1".into()), ..Args::default() }, "--agent-grace-secs"),
             (Args { admin_password: Some(String::new()), ..Args::default() }, "--admin-password"),
             (Args { config: Some("/does/not/exist".into()), ..Args::default() }, "--config"),
         ];

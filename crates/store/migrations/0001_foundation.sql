@@ -68,6 +68,13 @@ CREATE TABLE cluster (
     nodes           TEXT NOT NULL,
     status          TEXT NOT NULL,
     status_reason   TEXT NOT NULL,
+    -- What its agent last said of itself, if it speaks over the network. Written every few seconds
+    -- at most, without an event.
+    heard_at        BIGINT,
+    agent_version   TEXT,
+    agent_runtime   TEXT,
+    -- Set exactly while its status is unreachable.
+    unreachable_at  BIGINT,
     -- How many deployments are placed on it or pinned to it: what deletion and limits look at.
     deployments     BIGINT NOT NULL DEFAULT 0 CHECK (deployments >= 0),
     generation      BIGINT NOT NULL DEFAULT 1,
@@ -77,6 +84,16 @@ CREATE TABLE cluster (
     deleted_at      BIGINT
 );
 CREATE INDEX cluster_organization ON cluster (organization_id, id) WHERE deleted_at IS NULL;
+
+-- What an agent shows for being the one of its cluster. Only the newest has no end.
+CREATE TABLE agent_token (
+    hash       TEXT PRIMARY KEY,
+    cluster_id TEXT NOT NULL REFERENCES cluster (id),
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT
+);
+CREATE INDEX agent_token_cluster ON agent_token (cluster_id);
+CREATE INDEX agent_token_expiry ON agent_token (expires_at);
 
 CREATE TABLE capacity (
     cluster_id TEXT NOT NULL REFERENCES cluster (id),
@@ -127,6 +144,8 @@ CREATE TABLE replica (
     node          TEXT,
     status        TEXT NOT NULL,
     status_reason TEXT NOT NULL,
+    -- Why that may not be true any more: its cluster is silent.
+    caveat        TEXT,
     endpoints     TEXT NOT NULL,
     -- What the agent shall do, and the last of it that the agent has answered.
     desired       BIGINT NOT NULL DEFAULT 0,
@@ -138,6 +157,7 @@ CREATE TABLE replica (
     PRIMARY KEY (deployment_id, number)
 );
 CREATE INDEX replica_placed ON replica (cluster_id, deployment_id) WHERE cluster_id IS NOT NULL;
+CREATE INDEX replica_doubted ON replica (cluster_id, deployment_id) WHERE caveat IS NOT NULL;
 CREATE INDEX replica_waiting ON replica (deployment_id) WHERE status IN ('queued', 'preempted');
 CREATE INDEX replica_unanswered ON replica (cluster_id, deployment_id)
     WHERE cluster_id IS NOT NULL AND answered < desired;

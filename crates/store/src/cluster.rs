@@ -1,13 +1,15 @@
 //! Clusters. An organization sees its own and the shared ones; it changes only its own.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use model::cluster::{Capacity, Cluster, NewCluster, NewNode, Node, Status};
+use model::cluster::{Capacity, Cluster, Heard, NewCluster, NewNode, Node, Status};
 use model::event::Kind;
 use model::work::{Key, Lane};
 use model::{ClusterId, OrganizationId, Place, Resources, Time};
 
 use crate::db::{Json, Row, Select, params, sql};
+use crate::deployment::losing;
 use crate::{Error, Page, Read, Result, Scope, Tx, capacity, event, work};
 
 /// The worker that brings clusters to `ready`.
@@ -16,8 +18,8 @@ pub const WORKER: &str = "cluster";
 macro_rules! columns {
     () => {
         "c.id, c.organization_id, c.name, c.provider, c.cloud_provider, c.region, c.labels, c.nodes, \
-         c.status, c.status_reason, c.deployments, c.generation, c.created_by, c.created_at, \
-         c.updated_at, p.node, p.kind, p.total, p.used, p.manual"
+         c.status, c.status_reason, c.heard_at, c.agent_version, c.agent_runtime, c.unreachable_at, \
+         c.deployments, c.generation, c.created_by, c.created_at, c.updated_at, p.node, p.kind, p.total, p.used, p.manual"
     };
 }
 
@@ -239,13 +241,14 @@ pub async fn set_status(
         return Err(Error::Broken(format!("a cluster can't go from {} to {to}", cluster.status)));
     }
     let now = tx.now();
+    let unreachable_at = (to == Status::Unreachable).then_some(now);
     let moved = tx
         .run(
             sql!(
-                "UPDATE cluster SET status = $3, status_reason = $4, updated_at = $5 ",
-                "WHERE id = $1 AND status = $2 AND deleted_at IS NULL"
+                "UPDATE cluster SET status = $3, status_reason = $4, updated_at = $5, ",
+                "unreachable_at = $6 WHERE id = $1 AND status = $2 AND deleted_at IS NULL"
             ),
-            params![cluster.id, cluster.status, to, reason, now],
+            params![cluster.id, cluster.status, to, reason, now, unreachable_at],
         )
         .await?;
     if moved == 0 {
@@ -257,17 +260,50 @@ pub async fn set_status(
     note(tx, cluster.id, to.as_str()).await
 }
 
+/// Notes that a cluster's agent has spoken; not if it did less than `apart` ago and nobody waits for
+/// it. Nothing goes to the log: whoever waits for the agent is woken, all others look when it is due.
+pub async fn hear(
+    tx: &mut Tx,
+    id: ClusterId,
+    version: &str,
+    runtime: &str,
+    apart: Duration,
+) -> Result<()> {
+    let now = tx.now();
+    let heard = tx
+        .first(
+            sql!(
+                "UPDATE cluster SET heard_at = $2, agent_version = $3, agent_runtime = $4 ",
+                "WHERE id = $1 AND deleted_at IS NULL AND (heard_at IS NULL OR heard_at <= $5 ",
+                "OR status IN ('waiting_for_agent', 'unreachable')) RETURNING status"
+            ),
+            params![id, now, version, runtime, now - apart],
+        )
+        .await?;
+    let status: Option<Status> = heard.map(|mut row| row.take()).transpose()?;
+    if matches!(status, Some(Status::WaitingForAgent | Status::Unreachable)) {
+        work::wake(tx, Lane::Priority, Key::new(WORKER, id));
+    }
+    Ok(())
+}
+
 /// Asks for a cluster's end; not while deployments exist. No deployment can come after this.
+///
+/// What was given up on one that is lost does not keep it: its agent may never come back.
 pub async fn request_delete(tx: &mut Tx, cluster: &Cluster) -> Result<Cluster> {
     if cluster.status.is_leaving() {
         return Ok(cluster.clone());
+    }
+    if cluster.status == Status::Unreachable {
+        lock(tx, cluster.id).await?;
+        losing::forget(tx, cluster.id).await?;
     }
     let now = tx.now();
     let leaving = tx
         .run(
             sql!(
-                "UPDATE cluster SET status = 'deprovisioning', status_reason = $2, updated_at = $3 ",
-                "WHERE id = $1 AND deployments = 0 AND deleted_at IS NULL ",
+                "UPDATE cluster SET status = 'deprovisioning', status_reason = $2, updated_at = $3, ",
+                "unreachable_at = NULL WHERE id = $1 AND deployments = 0 AND deleted_at IS NULL ",
                 "AND status NOT IN ('deprovisioning', 'cleanup')"
             ),
             params![cluster.id, "Its deletion was asked for.", now],
@@ -331,10 +367,17 @@ pub async fn lock(tx: &mut Tx, id: ClusterId) -> Result<()> {
     tx.lock(&format!("cluster/{id}")).await
 }
 
+/// Notes that a cluster has a new token for its agent.
+pub(crate) async fn token_made(tx: &mut Tx, id: ClusterId) -> Result<()> {
+    note(tx, id, "token_made").await.map(drop)
+}
+
 /// Wakes the workers of everything that is not at rest: the safety net.
 pub async fn resync(tx: &mut Tx) -> Result<()> {
-    let clusters =
-        sql!("SELECT id FROM cluster WHERE deleted_at IS NULL AND status <> 'ready' ORDER BY id");
+    let clusters = sql!(
+        "SELECT id FROM cluster WHERE deleted_at IS NULL AND (status <> 'ready' OR provider <> 'local') ",
+        "ORDER BY id"
+    );
     for mut row in tx.all(clusters, params![]).await? {
         let id: ClusterId = row.take()?;
         work::wake(tx, Lane::Background, Key::new(WORKER, id));
@@ -398,6 +441,8 @@ fn read_cluster(row: &mut Row) -> Result<(Cluster, Labels)> {
         labels,
         status: row.take()?,
         status_reason: row.take()?,
+        agent: heard(row)?,
+        unreachable_at: row.take()?,
         capacity: BTreeMap::new(),
         nodes: Vec::new(),
         deployments: row.take()?,
@@ -407,4 +452,11 @@ fn read_cluster(row: &mut Row) -> Result<(Cluster, Labels)> {
         updated_at: row.take()?,
     };
     Ok((cluster, nodes))
+}
+
+fn heard(row: &mut Row) -> Result<Option<Heard>> {
+    let at: Option<Time> = row.take()?;
+    let (version, runtime): (Option<String>, Option<String>) = (row.take()?, row.take()?);
+    let (version, runtime) = (version.unwrap_or_default(), runtime.unwrap_or_default());
+    Ok(at.map(|at| Heard { at, version, runtime }))
 }

@@ -7,6 +7,7 @@
 //!
 //! Nothing here knows HTTP or a foreign system.
 
+pub mod agent_token;
 pub mod capacity;
 pub mod clock;
 pub mod cluster;

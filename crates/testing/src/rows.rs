@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::cluster::{Cluster, NewCluster, Provider, Step, next_step};
+use model::cluster::{Cluster, NewCluster, Provider, Step, Voice, next_step};
 use model::deployment::{Deployment, NewDeployment, Spec};
 use model::event::Actor;
 use model::user::{Access, NewUser, Role, User};
@@ -50,8 +50,9 @@ pub async fn ready_cluster(db: &Db, owner: Option<OrganizationId>, capacity: Res
     let mut tx = db.begin(Actor::Server).await.expect("a transaction");
     let made = store::cluster::create(&mut tx, owner, &new_cluster("main", capacity)).await;
     let mut cluster = made.expect("a cluster");
-    while let Step::Move(to, reason) = next_step(cluster.status, true) {
-        let moved = store::cluster::set_status(&mut tx, &cluster, to, reason).await;
+    let next = |now: &Cluster| next_step(now.provider, now.status, Voice::Speaks(None));
+    while let Step::Move(to, reason) = next(&cluster) {
+        let moved = store::cluster::set_status(&mut tx, &cluster, to, &reason).await;
         cluster = moved.expect("a step of its lifecycle");
     }
     tx.commit().await.expect("it is durable");

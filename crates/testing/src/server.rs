@@ -9,7 +9,7 @@ use engine::placement::{self, Placement};
 use engine::{Driver, Metrics, Options, cluster, deployment, local_agent};
 use futures_util::future::BoxFuture;
 use model::agent::{Desired, Report};
-use model::cluster::Provider;
+use model::cluster::{Patience, Provider};
 use model::log::LogsFrom;
 use model::{ClusterId, ReplicaId};
 use serde_json::{Value, json};
@@ -29,6 +29,8 @@ pub struct TestSettings {
     pub api: api::Settings,
     /// How placement decides.
     pub placement: placement::Settings,
+    /// How long agents may be silent.
+    pub patience: Patience,
     /// How the simulated runtime behaves.
     pub runtime: simulated::Options,
     /// Leaves out workers and agent: nothing moves.
@@ -178,7 +180,7 @@ async fn run(db: &Db, settings: TestSettings, stop: Stop) -> Client {
     task::spawn("http", api::serve(listener, app, stop.clone()));
     if !settings.is_still {
         let driver = Driver::new(db.clone(), Options::default(), metrics)
-            .with(cluster::Terraform { db: db.clone() })
+            .with(cluster::Terraform::new(db.clone(), settings.patience))
             .with(deployment::Ending { db: db.clone() });
         task::spawn("driver", driver.run(stop.clone()));
         task::spawn("placement", placement.run(stop.clone()));

@@ -33,12 +33,12 @@ pub(crate) struct Cluster {
     /// Its name.
     name: String,
     /// Where it is on its way: `accepted`, `provisioning`, `provisioned`, `waiting_for_agent`,
-    /// `ready`, `failed`, `deprovisioning`, `cleanup`.
+    /// `ready`, `unreachable`, `failed`, `deprovisioning`, `cleanup`.
     #[schema(value_type = String)]
     status: Status,
     /// Why it is there.
     status_reason: String,
-    /// Who serves it: `local` is this machine.
+    /// Who serves it: `local` is this machine; `agent` is whoever runs `paddock agent` beside it.
     #[schema(value_type = String)]
     provider: Provider,
     /// Whose machines it stands on.
@@ -47,6 +47,8 @@ pub(crate) struct Cluster {
     region: String,
     /// What users wrote on it.
     labels: BTreeMap<String, String>,
+    /// What its agent last said of itself, if it speaks over the network.
+    agent: Option<Heard>,
     /// How much it has of each resource type.
     capacity: BTreeMap<String, Capacity>,
     /// What it is made of. What runs, runs on one of them.
@@ -78,6 +80,7 @@ impl From<cluster::Cluster> for Cluster {
             cloud_provider: c.cloud_provider,
             region: c.region,
             labels: c.labels,
+            agent: c.agent.map(Heard::from),
             capacity: amount::capacities(c.capacity),
             nodes: c.nodes.into_iter().map(Node::from).collect(),
             deployments: c.deployments,
@@ -86,6 +89,24 @@ impl From<cluster::Cluster> for Cluster {
             created_at: c.created_at,
             updated_at: c.updated_at,
         }
+    }
+}
+
+/// What an agent last said of itself.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Heard {
+    /// When it last spoke, give or take a few seconds.
+    #[schema(value_type = String, format = DateTime)]
+    at: Time,
+    /// Its version.
+    version: String,
+    /// What it runs containers with.
+    runtime: String,
+}
+
+impl From<cluster::Heard> for Heard {
+    fn from(heard: cluster::Heard) -> Self {
+        Self { at: heard.at, version: heard.version, runtime: heard.runtime }
     }
 }
 
@@ -134,9 +155,11 @@ impl From<NewNode> for cluster::NewNode {
 pub(crate) struct Wanted {
     /// Its name.
     name: String,
-    /// `local`: this machine serves it, with the capacity that is declared here.
+    /// `local`: this machine serves it, with the capacity that is declared here. `agent`: whoever
+    /// runs `paddock agent` beside it, with the capacity that the agent reports.
     provider: Option<String>,
-    /// How much it has of each resource type; the sum of its nodes, if it has any.
+    /// How much it has of each resource type; the sum of its nodes, if it has any. May be left out
+    /// when an agent will report it.
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, Amount>)]
     capacity: Resources,
@@ -301,7 +324,7 @@ pub(crate) async fn cluster_update(
     Ok((etag(found.generation), Answer(Cluster::from(found))))
 }
 
-fn new_nodes(nodes: Vec<NewNode>) -> Result<Vec<cluster::NewNode>, Problem> {
+pub(super) fn new_nodes(nodes: Vec<NewNode>) -> Result<Vec<cluster::NewNode>, Problem> {
     let nodes: Vec<_> = nodes.into_iter().map(cluster::NewNode::from).collect();
     if nodes.is_empty() {
         return Err(Problem::field("nodes", "a cluster has at least one node"));

@@ -17,14 +17,14 @@ on_both_engines! {
         let broken = ["{", "}", "{\"a\":", "nonsense", "{} {}", "[]", "\"text\"", "5", "\u{feff}{}"];
         for call in calls::all(&world.ours).iter().filter(|call| call.body.is_some()) {
             for text in broken {
-                let answer = send(&world.ann, call, JSON, text).await;
+                let answer = send(world.caller(call), call, JSON, text).await;
                 refused(&answer, &format!("{} {text}", call.name()));
                 assert_eq!(answer.status, 400, "{} {text}: {:#}", call.name(), answer.json);
             }
             let deep = "[".repeat(10_000);
-            refused(&send(&world.ann, call, JSON, &deep).await, &call.name());
+            refused(&send(world.caller(call), call, JSON, &deep).await, &call.name());
             if call.operation["requestBody"]["required"] == json!(true) {
-                let answer = send(&world.ann, call, JSON, "").await;
+                let answer = send(world.caller(call), call, JSON, "").await;
                 refused(&answer, &call.name());
                 assert!(sentences(&answer).contains("empty"), "{}: {:#}", call.name(), answer.json);
             }
@@ -38,7 +38,7 @@ on_both_engines! {
         for call in calls::all(&world.ours) {
             let Some(body) = &call.body else { continue };
             for kind in ["text/plain", "application/x-www-form-urlencoded", "application/xml", ""] {
-                let answer = send(&world.ann, &call, kind, &body.to_string()).await;
+                let answer = send(world.caller(&call), &call, kind, &body.to_string()).await;
                 refused(&answer, &call.name());
                 assert_eq!(answer.status, 415, "{} {kind}", call.name());
             }
@@ -53,7 +53,7 @@ on_both_engines! {
             for &(field, rule) in &call.fields {
                 for value in bad(rule) {
                     let body = with(call.body.as_ref().unwrap(), field, value).to_string();
-                    let answer = send(&world.ann, &call, JSON, &body).await;
+                    let answer = send(world.caller(&call), &call, JSON, &body).await;
                     let short: String = body.chars().take(200).collect();
                     // Image and docker_path are one thing, whichever of them was sent.
                     let named = if field == "docker_path" { "" } else { field };
@@ -73,7 +73,7 @@ on_both_engines! {
             for number in ["NaN", "Infinity", "-Infinity", "1e400", "-1e400", "0x10", "1.", ".5", "+1"] {
                 let body = with(call.body.as_ref().unwrap(), field, json!({"cpu": "HERE"}));
                 let body = body.to_string().replace("\"HERE\"", number);
-                let answer = send(&world.ann, &call, JSON, &body).await;
+                let answer = send(world.caller(&call), &call, JSON, &body).await;
                 refused(&answer, &format!("{} {body}", call.name()));
                 assert_eq!(answer.status, 400, "{} {body}", call.name());
                 let said = sentences(&answer);
@@ -90,10 +90,10 @@ on_both_engines! {
             for field in required(&call) {
                 let mut body = call.body.clone().unwrap();
                 body.as_object_mut().unwrap().remove(&field);
-                let answer = send(&world.ann, &call, JSON, &body.to_string()).await;
+                let answer = send(world.caller(&call), &call, JSON, &body.to_string()).await;
                 names_field(&answer, &field, &call.name());
                 let body = with(call.body.as_ref().unwrap(), &field, Value::Null);
-                let answer = send(&world.ann, &call, JSON, &body.to_string()).await;
+                let answer = send(world.caller(&call), &call, JSON, &body.to_string()).await;
                 names_field(&answer, &field, &format!("{} null", call.name()));
             }
         }
@@ -107,11 +107,11 @@ on_both_engines! {
             let Some(body) = &call.body else { continue };
             if call.is_platform() {
                 let body = with(body, "surprise", json!(1)).to_string();
-                names_field(&send(&world.ann, &call, JSON, &body).await, "surprise", &call.name());
+                names_field(&send(world.caller(&call), &call, JSON, &body).await, "surprise", &call.name());
             } else if let Some(&(field, rule)) = call.fields.first() {
                 let body = with(body, field, bad(rule)[0].clone());
                 let body = with(&body, "surprise", json!(1)).to_string();
-                let answer = send(&world.ann, &call, JSON, &body).await;
+                let answer = send(world.caller(&call), &call, JSON, &body).await;
                 names_field(&answer, field, &call.name());
                 assert!(!sentences(&answer).contains("surprise"), "{}", call.name());
             }
@@ -131,11 +131,12 @@ on_both_engines! {
                 let values = bad_query(&call.path, name).iter().copied();
                 for value in values.chain(["a%00b", "%1b"]) {
                     let path = format!("{}?{name}={value}", call.path);
-                    let mut request = world.ann.request(&call.method, &path);
+                    let client = world.caller(&call);
+                    let mut request = client.request(&call.method, &path);
                     if let Some(body) = &call.body {
                         request = request.json(body);
                     }
-                    names_field(&world.ann.send(request).await, name, &path);
+                    names_field(&client.send(request).await, name, &path);
                 }
             }
         }

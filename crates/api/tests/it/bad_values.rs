@@ -33,6 +33,8 @@ pub(crate) enum Rule {
     YesOrNo,
     /// The parts of a cluster.
     Nodes,
+    /// What an agent says.
+    Reports,
     /// An id, as text or as a number.
     KargoId,
 }
@@ -67,6 +69,7 @@ pub(crate) fn bad(rule: Rule) -> Vec<Value> {
         }
         Rule::YesOrNo => vec![json!("true"), json!(1), json!([])],
         Rule::Nodes => nodes(),
+        Rule::Reports => reports(),
         Rule::KargoId => vec![json!([]), json!({}), json!(true), json!(-1), json!(1.5)],
     }
 }
@@ -137,6 +140,29 @@ fn nodes() -> Vec<Value> {
     ]
 }
 
+fn reports() -> Vec<Value> {
+    let id = "9m4e2mr0ui3e8a215n4g";
+    let report = |replica: Value, observed: Value| {
+        json!({"replica": replica, "cluster": id, "generation": 1, "observed": observed})
+    };
+    let (replica, gone) = (json!({"deployment": id, "number": 0}), json!({"state": "gone"}));
+    let good = report(replica.clone(), gone.clone());
+    let many = vec![good; 1001];
+    vec![
+        json!(5),
+        json!({}),
+        json!([5]),
+        json!([{}]),
+        json!([report(json!({"deployment": "x", "number": 0}), gone.clone())]),
+        json!([report(json!({"deployment": id, "number": -1}), gone.clone())]),
+        json!([report(json!({"deployment": id, "number": 5_000_000_000_i64}), gone)]),
+        json!([report(replica.clone(), json!({"state": "dancing"}))]),
+        json!([report(replica.clone(), json!({"state": "running"}))]),
+        json!([report(replica, json!({"state": "failed", "reason": 5}))]),
+        json!(many),
+    ]
+}
+
 fn labels() -> Vec<Value> {
     let many: BTreeMap<String, &str> = (0..65).map(|i| (format!("l{i}"), "x")).collect();
     vec![
@@ -175,14 +201,15 @@ pub(crate) fn bad_query(path: &str, name: &str) -> &'static [&'static str] {
         "limit" | "offset" => &["0", "-1", "1001", "x", "1.5", "99999999999999999999"],
         "page" => &["-1", "x", "1.5", "99999999999999999999"],
         "after" => &["x", "-1", "9m4e2mr0ui3e8a215n4z"],
+        "all" | "follow" | "dry_run" => &["x", "1", "TRUE"],
+        "wait" => &["x", "-1", "61", "1.5"],
         "replica" | "tail" => &["x", "-1", "1.5", "99999999999999999999"],
-        "follow" | "dry_run" => &["x", "1", "TRUE"],
         "status" | "kind" => &["x", "READY"],
         "since" => &["yesterday", "2026-01-01", "1e3"],
         "type" if path.contains("/self/") => &["x", "DETAILED"],
         "cluster_id" if path.starts_with("/api/") => &["x", "1"],
         // These name things: what does not exist is simply not found.
-        "name" | "subject" | "type" | "cluster_id" | "id" | "code" | "clusterId" => &[],
+        "name" | "subject" | "type" | "cluster_id" | "id" | "code" | "clusterId" | "seen" => &[],
         other => panic!("{path} has a new query parameter {other}: say here what it must refuse"),
     }
 }

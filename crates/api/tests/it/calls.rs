@@ -31,6 +31,11 @@ impl Call {
         self.template.starts_with("/api/v1/")
     }
 
+    /// Is it for agents alone?
+    pub(crate) fn is_agents(&self) -> bool {
+        self.operation["security"] == json!([{"cluster_token": []}])
+    }
+
     pub(crate) fn name(&self) -> String {
         format!("{} {}", self.method, self.template)
     }
@@ -183,6 +188,7 @@ fn deployment_fields(resources: &'static str) -> Vec<(&'static str, Rule)> {
 fn platform(on: &Things) -> Vec<Entry> {
     let mut table = accounts(on);
     table.extend(clusters_and_deployments(on));
+    table.extend(agents());
     let none = [
         "POST /api/v1/logout",
         "GET /api/v1/organizations",
@@ -203,6 +209,7 @@ fn platform(on: &Things) -> Vec<Entry> {
         "GET /api/v1/deployments/{id}/explain",
         "GET /api/v1/deployments/{id}/logs",
         "GET /api/v1/queue",
+        "GET /api/v1/agent/desired",
         "GET /api/v1/events",
         "GET /api/v1/self/info",
         "GET /api/v1/self/liveliness",
@@ -261,6 +268,23 @@ fn accounts(on: &Things) -> Vec<Entry> {
     ]
 }
 
+fn agents() -> Vec<Entry> {
+    use Rule::*;
+    vec![
+        ("POST /api/v1/agent/reports", json!({"reports": []}), vec![("reports", Reports)]),
+        (
+            "POST /api/v1/agent/heartbeat",
+            json!({"version": "1", "runtime": "simulated"}),
+            vec![
+                ("version", Name(100)),
+                ("runtime", Name(100)),
+                ("capacity", Amounts),
+                ("nodes", Nodes),
+            ],
+        ),
+    ]
+}
+
 fn clusters_and_deployments(on: &Things) -> Vec<Entry> {
     use Rule::*;
     let amounts = || json!({"resources": {"cpu": 1}});
@@ -283,6 +307,11 @@ fn clusters_and_deployments(on: &Things) -> Vec<Entry> {
             "PATCH /api/v1/clusters/{id}",
             json!({"name": "new"}),
             vec![("name", Name(100)), ("labels", Labels), ("capacity", Amounts), ("nodes", Nodes)],
+        ),
+        (
+            "POST /api/v1/clusters/{id}/token",
+            json!({"overlap_secs": 60}),
+            vec![("overlap_secs", Whole(0, 604_800))],
         ),
         ("POST /api/v1/clusters/{id}/capacity/check", amounts(), amount_fields()),
         ("POST /api/v1/clusters/{id}/capacity/take", amounts(), amount_fields()),

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 mod accounting;
+mod agent;
 mod appendix;
 mod authorisation;
 mod bad_input;

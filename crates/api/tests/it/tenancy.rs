@@ -53,7 +53,7 @@ on_both_engines! {
         let Things { organization, user, invite, cluster, deployment, .. } = &world.theirs;
         let foreign = [organization, user, invite, cluster, deployment];
         for call in calls::all(&world.ours).iter().filter(|c| c.method == "GET") {
-            let answer = world.ann.get(&call.path).await;
+            let answer = world.caller(call).get(&call.path).await;
             let text = answer.json.to_string();
             for id in foreign {
                 assert!(!text.contains(id.as_str()), "{} shows {id}: {:#}", call.name(), answer.json);

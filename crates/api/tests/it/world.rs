@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 use testing::{Answer, Client, Engine, TestPaddock};
 
+use crate::calls::Call;
+
 /// A server with two organizations.
 pub(crate) struct World {
     pub(crate) paddock: TestPaddock,
@@ -11,6 +13,8 @@ pub(crate) struct World {
     /// The owner of the other.
     pub(crate) zoe: Client,
     pub(crate) admin: Client,
+    /// The agent of a cluster of ann's.
+    pub(crate) agent: Client,
     pub(crate) ours: Things,
     pub(crate) theirs: Things,
 }
@@ -34,7 +38,14 @@ impl World {
         let admin = paddock.admin().await;
         let ours = Things::make(&paddock, &ann).await;
         let theirs = Things::make(&paddock, &zoe).await;
-        Self { paddock, ann, zoe, admin, ours, theirs }
+        let agent = agent_of(&paddock, &ann, &agent_cluster(&ann, "far").await).await;
+        settled(&ann).await;
+        Self { paddock, ann, zoe, admin, agent, ours, theirs }
+    }
+
+    /// Who can make this call.
+    pub(crate) fn caller(&self, call: &Call) -> &Client {
+        if call.is_agents() { &self.agent } else { &self.ann }
     }
 
     /// Everything that anybody can list, and the whole event log.
@@ -66,6 +77,33 @@ impl Things {
             deployment,
         }
     }
+}
+
+/// A new cluster that waits for its agent.
+pub(crate) async fn agent_cluster(owner: &Client, name: &str) -> String {
+    let body = json!({"name": name, "provider": "agent"});
+    owner.post("/api/v1/clusters", body).await.text("id")
+}
+
+/// The agent of a cluster, with a new token.
+pub(crate) async fn agent_of(paddock: &TestPaddock, owner: &Client, cluster: &str) -> Client {
+    let path = format!("{}/token", cluster_path(cluster));
+    let token = owner.post(&path, json!({})).await.text("token");
+    paddock.client.with_token(&token)
+}
+
+/// Returns when no cluster of the caller's is on its way any more.
+async fn settled(client: &Client) {
+    let on_its_way = ["accepted", "provisioning", "provisioned"];
+    for _ in 0..600 {
+        let clusters = client.get("/api/v1/clusters").await.expect(200);
+        let all = clusters["items"].as_array().unwrap();
+        if !all.iter().any(|one| on_its_way.contains(&one["status"].as_str().unwrap())) {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+    }
+    panic!("clusters stay on their way");
 }
 
 /// Where a deployment is.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use engine::cluster::Terraform;
 use engine::{Reconcile, local_agent};
-use model::cluster::{Cluster, Status, Step, next_step};
+use model::cluster::{Cluster, Patience, Status, Step, Voice, next_step};
 use model::event::Actor;
 use model::work::Next;
 use model::{ClusterId, Resources};
@@ -26,6 +26,10 @@ async fn new(db: &Db) -> Cluster {
     rows::cluster(db, None, Resources::from([("cpu", 4)])).await
 }
 
+fn worker_on(db: &Db) -> Terraform {
+    Terraform::new(db.clone(), Patience::default())
+}
+
 async fn agent_speaks(db: &Db) {
     let mut tx = db.begin(Actor::Agent).await.unwrap();
     let life = Duration::from_hours(1);
@@ -43,9 +47,10 @@ async fn request_delete(db: &Db, cluster: &Cluster) {
 async fn walk(db: &Db, id: ClusterId, steps: usize) {
     for _ in 0..steps {
         let cluster = get(db, id).await.unwrap();
-        let Step::Move(to, reason) = next_step(cluster.status, true) else { return };
+        let step = next_step(cluster.provider, cluster.status, Voice::Speaks(None));
+        let Step::Move(to, reason) = step else { return };
         let mut tx = db.begin(Actor::Worker("cluster")).await.unwrap();
-        store::cluster::set_status(&mut tx, &cluster, to, reason).await.unwrap();
+        store::cluster::set_status(&mut tx, &cluster, to, &reason).await.unwrap();
         tx.commit().await.unwrap();
     }
 }
@@ -118,7 +123,7 @@ on_both_engines! {
         let world = World::still(engine).await;
         let db = &world.db;
         agent_speaks(db).await;
-        let worker = Terraform { db: db.clone() };
+        let worker = worker_on(db);
         for steps in 0..5 {
             let made = new(db).await;
             walk(db, made.id, steps).await;
@@ -141,7 +146,7 @@ on_both_engines! {
         let world = World::still(engine).await;
         let db = &world.db;
         agent_speaks(db).await;
-        let (worker, mut dice) = (Terraform { db: db.clone() }, Dice::roll());
+        let (worker, mut dice) = (worker_on(db), Dice::roll());
         for _ in 0..10 {
             let made = new(db).await;
             let key = made.id.to_string();
@@ -161,7 +166,7 @@ on_both_engines! {
         for _ in 0..10 {
             let made = new(&world.db).await;
             let key = made.id.to_string();
-            let (one, other) = (Terraform { db: world.db.clone() }, Terraform { db: replica.clone() });
+            let (one, other) = (worker_on(&world.db), worker_on(&replica));
             // One of them may be told that the other was faster; it would try again.
             let (first, second) = tokio::join!(one.reconcile(&key), other.reconcile(&key));
             assert!(first.is_ok() || second.is_ok());
@@ -171,7 +176,7 @@ on_both_engines! {
 
     async fn a_cluster_that_is_gone_and_a_key_that_is_none(engine: Engine) {
         let world = World::still(engine).await;
-        let worker = Terraform { db: world.db.clone() };
+        let worker = worker_on(&world.db);
         assert_eq!(worker.reconcile("9m4e2mr0ui3e8a215n4g").await.unwrap(), Next::Rest);
         assert!(worker.reconcile("nonsense").await.is_err());
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use engine::placement::{self, Placement};
 use engine::{Driver, Metrics, Options, cluster, deployment};
 use model::Resources;
-use model::cluster::Status;
+use model::cluster::{Patience, Status};
 use model::event::Actor;
 use store::{Db, Scope, SystemClock, stop, task};
 use testing::{Database, on_both_engines, rows};
@@ -22,7 +22,7 @@ async fn lose_all_wake_ups(db: &Db) {
 fn driver(db: &Db) -> Driver {
     let options = Options { resync: Duration::from_millis(200), ..Options::default() };
     Driver::new(db.clone(), options, Metrics::default())
-        .with(cluster::Terraform { db: db.clone() })
+        .with(cluster::Terraform::new(db.clone(), Patience::default()))
         .with(deployment::Ending { db: db.clone() })
 }
 

@@ -8,7 +8,7 @@ use agent::{Agent, Link, LinkError, Simulated, simulated};
 use engine::placement::{self, Placement};
 use engine::{Driver, Metrics, Options, cluster, deployment, local_agent};
 use model::agent::{Desired, Report};
-use model::cluster::{Cluster, Provider};
+use model::cluster::{Cluster, Patience, Provider};
 use model::deployment::{Deployment, NewDeployment, Status};
 use model::event::Actor;
 use model::{ClusterId, DeploymentId, OrganizationId, Resources};
@@ -56,7 +56,7 @@ impl World {
     pub(crate) fn start_driver_with(&mut self, settings: placement::Settings) {
         let db = self.db.clone();
         let driver = Driver::new(db.clone(), Options::default(), Metrics::default())
-            .with(cluster::Terraform { db: db.clone() })
+            .with(cluster::Terraform::new(db.clone(), Patience::default()))
             .with(deployment::Ending { db: db.clone() });
         self.driver = Some(start_driver(driver));
         let (stopper, stop) = stop::channel();

@@ -1,5 +1,6 @@
 //! `paddock cluster`: making, listing, showing and deleting clusters.
 
+mod token;
 mod view;
 
 use serde_json::{Value, json};
@@ -43,6 +44,9 @@ Example:
         #[arg(value_name = "NAME-OR-ID")]
         which: String,
     },
+    /// Makes a token for the agent of a cluster; the one of before ends soon
+    #[command(after_help = token::AFTER_HELP)]
+    Token(token::Args),
     /// Deletes a cluster on which nothing runs any more
     #[command(
         visible_alias = "rm",
@@ -85,6 +89,7 @@ pub(crate) async fn run(command: Command, api: &Api, printer: &mut Printer) -> R
         Command::Create { name, spec, wait } => create(api, printer, &name, spec, wait).await,
         Command::List { limit } => list(api, printer, limit.limit).await,
         Command::Show { which } => show(api, printer, &which).await,
+        Command::Token(args) => token::run(args, api, printer).await,
         Command::Delete { which, yes, wait } => {
             subject::delete(api, printer, &CLUSTER, &which, yes, wait.limit()).await
         }

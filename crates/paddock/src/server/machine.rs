@@ -3,7 +3,7 @@
 use model::{Quantity, Resources};
 
 /// Its processors and its memory in bytes.
-pub(super) fn capacity() -> Resources {
+pub(crate) fn capacity() -> Resources {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let mut capacity = Resources::default();
     capacity.set("cpu", Quantity::whole(i64::try_from(cpus).unwrap_or(1)));

@@ -274,7 +274,7 @@ impl Client {
 }
 
 /// A command that inherits nothing from whoever runs the tests.
-fn bare(program: &str) -> Command {
+pub(crate) fn bare(program: &str) -> Command {
     let mut command = Command::new(program);
     command.env_clear().stdin(Stdio::null());
     command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));

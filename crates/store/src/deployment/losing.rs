@@ -3,18 +3,64 @@
 //! A replica goes back to the queue and may start elsewhere. What its old cluster may still run is
 //! a leftover: it holds the node's capacity, and the agent, should it come back, is told to end it.
 
+use std::collections::BTreeSet;
+
 use model::deployment::Status;
-use model::{ClusterId, DeploymentId, Resources};
+use model::{ClusterId, DeploymentId, Place, Resources};
 
 use super::{clear_away, replica, take};
-use crate::db::{Json, params, sql};
-use crate::{Error, Read, Result, Tx, cluster};
+use crate::db::{Json, Row, params, sql};
+use crate::{Error, Read, Result, Tx, capacity, cluster};
 
-/// Who has replicas on a cluster.
-pub async fn on(read: &mut Read, cluster: ClusterId) -> Result<Vec<DeploymentId>> {
-    let sql = sql!("SELECT DISTINCT deployment_id FROM replica WHERE cluster_id = $1 ORDER BY 1");
-    let rows = read.all(sql, params![cluster]).await?;
+/// Whose replicas on a cluster are known as well as can be, though the cluster is silent.
+pub async fn undoubted(read: &mut Read, cluster: ClusterId) -> Result<Vec<DeploymentId>> {
+    let sql = sql!(
+        "SELECT DISTINCT deployment_id FROM replica WHERE cluster_id = $1 AND caveat IS NULL ",
+        "ORDER BY 1"
+    );
+    ids(read.all(sql, params![cluster]).await?)
+}
+
+/// Whose replicas on a cluster have a caveat.
+pub async fn doubted(read: &mut Read, cluster: ClusterId) -> Result<Vec<DeploymentId>> {
+    let sql = sql!(
+        "SELECT DISTINCT deployment_id FROM replica WHERE cluster_id = $1 AND caveat IS NOT NULL ",
+        "ORDER BY 1"
+    );
+    ids(read.all(sql, params![cluster]).await?)
+}
+
+/// Who could go on elsewhere, or go for good: who has replicas on a cluster and is not pinned to it.
+pub async fn movable(read: &mut Read, cluster: ClusterId) -> Result<Vec<DeploymentId>> {
+    let sql = sql!(
+        "SELECT DISTINCT r.deployment_id FROM replica r JOIN deployment d ON d.id = r.deployment_id ",
+        "WHERE r.cluster_id = $1 AND (d.pinned_to IS NULL OR d.status = 'deleting') ORDER BY 1"
+    );
+    ids(read.all(sql, params![cluster]).await?)
+}
+
+fn ids(rows: Vec<Row>) -> Result<Vec<DeploymentId>> {
     rows.into_iter().map(|mut row| row.take()).collect()
+}
+
+/// Says of what a deployment has on a cluster that it may not be true any more, or (without a caveat)
+/// that it is again. The lock of the cluster must be held.
+pub async fn doubt(
+    tx: &mut Tx,
+    id: DeploymentId,
+    on: ClusterId,
+    caveat: Option<&str>,
+) -> Result<()> {
+    let deployment = match take(tx, id).await {
+        Err(Error::NotFound { .. }) => return Ok(()),
+        other => other?,
+    };
+    let sql = sql!("UPDATE replica SET caveat = $3 WHERE deployment_id = $1 AND cluster_id = $2");
+    if tx.run(sql, params![id, on, caveat]).await? > 0 {
+        let change = if caveat.is_some() { "doubted" } else { "confirmed" };
+        replica::settle(tx, &deployment, change).await?;
+    }
+    Ok(())
 }
 
 /// Gives up what a deployment has on a cluster, and lets it start elsewhere.
@@ -61,14 +107,31 @@ async fn leave_behind(
     .await?;
     tx.run(
         sql!(
-            "UPDATE replica SET cluster_id = NULL, node = NULL, endpoints = '[]', placed_at = NULL, ",
-            "started_at = NULL, desired = desired + 1, answered = desired + 1 ",
+            "UPDATE replica SET cluster_id = NULL, node = NULL, endpoints = '[]', caveat = NULL, ",
+            "placed_at = NULL, started_at = NULL, desired = desired + 1, answered = desired + 1 ",
             "WHERE deployment_id = $1 AND number = $2"
         ),
         params![id, number],
     )
     .await
     .map(drop)
+}
+
+/// Forgets what is left on a cluster that will not come back. Its lock must be held.
+pub(crate) async fn forget(tx: &mut Tx, on: ClusterId) -> Result<()> {
+    let sql =
+        sql!("DELETE FROM leftover WHERE cluster_id = $1 RETURNING deployment_id, node, request");
+    let mut left = BTreeSet::new();
+    for mut row in tx.all(sql, params![on]).await? {
+        let (id, node) = (row.take::<DeploymentId>()?, row.take()?);
+        let request: Resources = row.take::<Json<_>>()?.0;
+        capacity::release(tx, &Place { cluster: on, node }, &request).await?;
+        left.insert(id);
+    }
+    for id in left {
+        replica::forget(tx, id, on).await?;
+    }
+    Ok(())
 }
 
 /// What is left on the nodes of a cluster.

@@ -13,7 +13,7 @@ use crate::{Error, Read, Result, Tx, capacity, cluster};
 
 macro_rules! columns {
     () => {
-        "deployment_id, number, cluster_id, node, status, status_reason, endpoints, desired, \
+        "deployment_id, number, cluster_id, node, status, status_reason, caveat, endpoints, desired, \
          placed_at, started_at"
     };
 }
@@ -155,7 +155,7 @@ pub(super) async fn leave(tx: &mut Tx, deployment: &Deployment, replica: &Replic
         .run(
             sql!(
                 "UPDATE replica SET cluster_id = NULL, node = NULL, endpoints = '[]', ",
-                "placed_at = NULL, started_at = NULL ",
+                "caveat = NULL, placed_at = NULL, started_at = NULL ",
                 "WHERE deployment_id = $1 AND number = $2 AND cluster_id = $3"
             ),
             params![replica.id.deployment, number, place.cluster],
@@ -237,6 +237,7 @@ pub(super) fn from_row(mut row: Row) -> Result<Replica> {
         place: cluster.zip(node).map(|(cluster, node)| Place { cluster, node }),
         status: row.take()?,
         status_reason: row.take()?,
+        caveat: row.take()?,
         endpoints: row.take::<Json<_>>()?.0,
         desired: row.take()?,
         placed_at: row.take()?,

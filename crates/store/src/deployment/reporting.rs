@@ -80,6 +80,9 @@ fn leftover_of(row: &mut Row) -> Result<Desired> {
 /// The lock of its cluster must be held.
 pub async fn report(tx: &mut Tx, report: &Report) -> Result<()> {
     clear_leftover(tx, report).await?;
+    if !is_of_now(tx, report).await? {
+        return Ok(());
+    }
     let deployment = match take(tx, report.replica.deployment).await {
         Err(Error::NotFound { .. }) => return Ok(()),
         other => other?,
@@ -100,6 +103,18 @@ pub async fn report(tx: &mut Tx, report: &Report) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Does it speak of something that is there? Else its deployment, which may be anybody's, is not
+/// even locked.
+async fn is_of_now(read: &mut Read, report: &Report) -> Result<bool> {
+    let sql = sql!(
+        "SELECT COUNT(*) FROM replica WHERE deployment_id = $1 AND number = $2 AND cluster_id = $3 ",
+        "AND desired = $4"
+    );
+    let (id, number) = (report.replica.deployment, i64::from(report.replica.number));
+    let found = read.number(sql, params![id, number, report.cluster, report.generation]).await?;
+    Ok(found == 1)
 }
 
 async fn answer(tx: &mut Tx, replica: &Replica) -> Result<()> {

@@ -1,0 +1,345 @@
+//! What agents over the network call: what shall be, what is, and that they are there.
+//!
+//! A caller is an agent by its cluster's token, and speaks for that cluster alone.
+
+use std::time::Duration;
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::http::StatusCode;
+use engine::local_agent;
+use model::agent::{Desired, Observed, ReplicaId};
+use model::cluster::{self, Cluster, NewNode as Node};
+use model::deployment::Spec;
+use model::event::Actor;
+use model::log::LogLine;
+use model::{ClusterId, DeploymentId, Resources, name};
+use serde::{Deserialize, Serialize};
+use store::Scope;
+use store::deployment::reporting::{self, Served};
+use store::entropy;
+use utoipa::{IntoParams, ToSchema};
+
+use super::cluster::NewNode;
+use crate::amount::Amount;
+use crate::body::Json;
+use crate::caller::AgentCaller;
+use crate::page::{Query, number};
+use crate::{App, Problem};
+
+/// How long an agent may wait for news.
+const MAX_WAIT_SECS: i64 = 60;
+/// How many reports one call takes.
+const MAX_REPORTS: usize = 1000;
+/// How long a reason and how many endpoints of a report are kept.
+const MAX_REASON: usize = 2000;
+const MAX_ENDPOINTS: usize = 64;
+/// How many lines of a log.
+const MAX_TAIL: usize = 200;
+/// The least time between two looks at what has changed.
+const LOOK_APART: Duration = Duration::from_millis(20);
+/// When to look though nothing was heard: a lost signal costs latency only.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+/// One replica of a deployment.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReplicaName {
+    /// The deployment's id.
+    #[schema(value_type = String)]
+    deployment: DeploymentId,
+    /// Which of its replicas, from 0.
+    number: u32,
+}
+
+/// What shall be true of one replica.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Wish {
+    /// Which replica.
+    replica: ReplicaName,
+    /// On which cluster.
+    #[schema(value_type = String)]
+    cluster: ClusterId,
+    /// On which of its nodes.
+    node: String,
+    /// Counts the changes of this wish; reports carry it back.
+    generation: i64,
+    /// What shall run, with its environment; nothing: it shall be gone.
+    #[schema(value_type = Option<Object>)]
+    run: Option<Spec>,
+}
+
+impl From<Desired> for Wish {
+    fn from(desired: Desired) -> Self {
+        let ReplicaId { deployment, number } = desired.replica;
+        Self {
+            replica: ReplicaName { deployment, number },
+            cluster: desired.cluster,
+            node: desired.node,
+            generation: desired.generation,
+            run: desired.run,
+        }
+    }
+}
+
+/// What an agent shall do. What is not named is left alone.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Wishes {
+    /// The wishes; none if there is no news.
+    items: Vec<Wish>,
+    /// Names this state of what was not answered: give it as `seen` to wait for another.
+    cursor: String,
+}
+
+impl Wishes {
+    fn is_news(&self, seen: &str) -> bool {
+        self.cursor != seen && !self.items.is_empty()
+    }
+}
+
+/// What an agent wants to know.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Asked {
+    /// Whether to answer with all that shall be, at once, and not only with what was not answered.
+    #[param(value_type = Option<bool>)]
+    all: Option<String>,
+    /// How many seconds to wait for news, from 0 to 60; less if requests may take less.
+    #[param(value_type = Option<i64>)]
+    wait: Option<String>,
+    /// The `cursor` of the last answer: the same again is no news.
+    seen: Option<String>,
+}
+
+/// What its agent shall do: all of it at once, or what it has not answered as soon as there is some.
+#[utoipa::path(get, path = "/api/v1/agent/desired", tag = "agents", security(("cluster_token" = [])),
+    params(Asked), responses((status = 200, body = Wishes, description = "What shall be"), Problem))]
+pub(crate) async fn agent_desired(
+    State(app): State<App>,
+    agent: AgentCaller,
+    Query(asked): Query<Asked>,
+) -> Result<Answer<Wishes>, Problem> {
+    let all = match asked.all.as_deref() {
+        None | Some("false") => false,
+        Some("true") => true,
+        Some(_) => return Err(Problem::field("all", "must be true or false")),
+    };
+    let wait = number("wait", asked.wait.as_deref(), 0, 0, MAX_WAIT_SECS)?;
+    let wait = Duration::from_secs(wait.unsigned_abs()).min(app.settings.request_timeout / 5 * 4);
+    if all {
+        // What is new after this look has another cursor than what is open before it.
+        let cursor = look(&app, agent.cluster, false).await?.cursor;
+        return Ok(Answer(Wishes { cursor, ..look(&app, agent.cluster, true).await? }));
+    }
+    let seen = asked.seen.unwrap_or_default();
+    // At least one look, however short the wait.
+    let found = look(&app, agent.cluster, false).await?;
+    if found.is_news(&seen) {
+        return Ok(Answer(found));
+    }
+    match tokio::time::timeout(wait, until_news(&app, agent.cluster, &seen)).await {
+        Ok(news) => news.map(Answer),
+        Err(_) => Ok(Answer(Wishes { items: Vec::new(), cursor: seen })),
+    }
+}
+
+/// Returns when what is not answered is there and another than was seen, or the server stops.
+async fn until_news(app: &App, cluster: ClusterId, seen: &str) -> Result<Wishes, Problem> {
+    let (mut signal, mut stop) = (app.db.event_signal(), app.stop.clone());
+    loop {
+        signal.mark_unchanged();
+        let found = look(app, cluster, false).await?;
+        if found.is_news(seen) {
+            return Ok(found);
+        }
+        if stop.is_set() {
+            return Ok(Wishes { items: Vec::new(), cursor: seen.to_owned() });
+        }
+        tokio::time::sleep(LOOK_APART).await;
+        tokio::select! {
+            _ = signal.changed() => {}
+            () = tokio::time::sleep(LOOK_AGAIN) => {}
+            () = stop.told() => {}
+        }
+    }
+}
+
+async fn look(app: &App, cluster: ClusterId, all: bool) -> Result<Wishes, Problem> {
+    let mut read = app.db.read().await?;
+    let found = reporting::desired(&mut read, Served::Cluster(cluster), all).await?;
+    let names = found.iter().map(|wish| format!("{} {}\n", wish.replica, wish.generation));
+    let cursor = entropy::hash(&names.collect::<String>());
+    Ok(Wishes { items: found.into_iter().map(Wish::from).collect(), cursor })
+}
+
+/// What is true of one replica.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Report {
+    /// Which replica.
+    replica: ReplicaName,
+    /// On which cluster: the agent's own.
+    #[schema(value_type = String)]
+    cluster: ClusterId,
+    /// The generation of the wish that this answers.
+    generation: i64,
+    /// How it is doing: `{"state": …}` with `starting`, `running` (and `endpoints`), `restarting`
+    /// and `failed` (and a `reason`), `completed` or `gone`.
+    #[schema(value_type = Object)]
+    observed: Observed,
+    /// The last lines of its log, when it has ended.
+    #[serde(default)]
+    #[schema(value_type = Vec<Object>)]
+    tail: Vec<LogLine>,
+}
+
+/// What an agent has to say.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Reports {
+    /// The reports, oldest first; at most 1000.
+    reports: Vec<Report>,
+}
+
+/// Takes in what an agent found. What answers an old wish, or speaks of what is not there, changes
+/// nothing.
+#[utoipa::path(post, path = "/api/v1/agent/reports", tag = "agents",
+    security(("cluster_token" = [])), request_body = Reports,
+    responses((status = 204, description = "Taken in"), Problem))]
+pub(crate) async fn agent_report(
+    State(app): State<App>,
+    agent: AgentCaller,
+    Json(Reports { reports }): Json<Reports>,
+) -> Result<StatusCode, Problem> {
+    if reports.len() > MAX_REPORTS {
+        return Err(Problem::field("reports", format!("at most {MAX_REPORTS} at once")));
+    }
+    if let Some(at) = reports.iter().position(|report| report.cluster != agent.cluster) {
+        let detail = "is not the cluster of this token";
+        return Err(Problem::forbidden_field(format!("reports[{at}].cluster"), detail));
+    }
+    let reports: Vec<_> = reports.into_iter().map(Report::cut).collect();
+    local_agent::report(&app.db, &reports).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+impl Report {
+    /// The same in the protocol's words, and no longer than anybody reads.
+    fn cut(self) -> model::agent::Report {
+        let short = |text: String, most: usize| text.chars().take(most).collect();
+        let observed = match self.observed {
+            Observed::Running { endpoints } => {
+                let few = endpoints.into_iter().take(MAX_ENDPOINTS);
+                Observed::Running { endpoints: few.map(|text| short(text, 255)).collect() }
+            }
+            Observed::Restarting { reason } => {
+                Observed::Restarting { reason: short(reason, MAX_REASON) }
+            }
+            Observed::Failed { reason } => Observed::Failed { reason: short(reason, MAX_REASON) },
+            other => other,
+        };
+        let ReplicaName { deployment, number } = self.replica;
+        let replica = ReplicaId { deployment, number };
+        let (cluster, generation) = (self.cluster, self.generation);
+        let skip = self.tail.len().saturating_sub(MAX_TAIL);
+        let tail = self.tail.into_iter().skip(skip);
+        let tail =
+            tail.map(|line| LogLine { text: short(line.text, MAX_REASON), ..line }).collect();
+        model::agent::Report { replica, cluster, generation, observed, tail }
+    }
+}
+
+/// A sign of life.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Heartbeat {
+    /// The agent's version.
+    version: String,
+    /// What it runs containers with.
+    runtime: String,
+    /// How much its one node has of each resource type.
+    #[schema(value_type = Option<BTreeMap<String, Amount>>)]
+    capacity: Option<Resources>,
+    /// What its cluster is made of, instead of `capacity`.
+    nodes: Option<Vec<NewNode>>,
+}
+
+/// What an agent should know.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Pulse {
+    /// Its cluster.
+    #[schema(value_type = String)]
+    cluster: ClusterId,
+    /// How soon the next sign of life is expected, in milliseconds.
+    next_ms: u64,
+    /// Why the capacity that it reported was not taken over, if it was not.
+    capacity_kept: Option<String>,
+}
+
+/// Notes that an agent is there, and what its machines have.
+#[utoipa::path(post, path = "/api/v1/agent/heartbeat", tag = "agents",
+    security(("cluster_token" = [])), request_body = Heartbeat,
+    responses((status = 200, body = Pulse, description = "Heard"), Problem))]
+pub(crate) async fn agent_heartbeat(
+    State(app): State<App>,
+    agent: AgentCaller,
+    Json(beat): Json<Heartbeat>,
+) -> Result<Answer<Pulse>, Problem> {
+    app.pulse.count(agent.cluster, app.db.now())?;
+    let version = name::line("version", &beat.version, 100)?;
+    let runtime = name::line("runtime", &beat.runtime, 100)?;
+    let nodes = reported(beat.capacity, beat.nodes)?;
+    let every = app.settings.patience.beat();
+    let capacity_kept = match nodes {
+        Some(nodes) => take_over(&app, agent.cluster, &nodes).await?,
+        None => None,
+    };
+    let mut tx = app.db.begin(Actor::Agent).await?;
+    store::cluster::hear(&mut tx, agent.cluster, &version, &runtime, every / 2).await?;
+    tx.commit().await?;
+    let next_ms = u64::try_from(every.as_millis()).unwrap_or(u64::MAX);
+    Ok(Answer(Pulse { cluster: agent.cluster, next_ms, capacity_kept }))
+}
+
+/// What an agent says that its machines have, checked.
+fn reported(
+    capacity: Option<Resources>,
+    nodes: Option<Vec<NewNode>>,
+) -> Result<Option<Vec<Node>>, Problem> {
+    match (capacity, nodes) {
+        (None, None) => Ok(None),
+        (Some(_), Some(_)) => Err(Problem::field("nodes", "give either nodes or capacity")),
+        (Some(capacity), None) => {
+            cluster::total("capacity", &capacity)?;
+            Ok(Some(vec![Node::only(capacity)]))
+        }
+        (None, Some(nodes)) => super::cluster::new_nodes(nodes).map(Some),
+    }
+}
+
+/// Gives a cluster the nodes that its agent reports, if they are others; why not, if that can't be.
+async fn take_over(app: &App, id: ClusterId, nodes: &[Node]) -> Result<Option<String>, Problem> {
+    let now = store::cluster::get(&mut app.db.read().await?, Scope::All, id).await?;
+    if is_made_of(&now, nodes) {
+        return Ok(None);
+    }
+    let mut tx = app.db.begin(Actor::Agent).await?;
+    match store::cluster::set_nodes(&mut tx, id, nodes).await {
+        Ok(_) => tx.commit().await?,
+        Err(store::Error::Conflict(why)) => return Ok(Some(why)),
+        Err(error) => return Err(error.into()),
+    }
+    Ok(None)
+}
+
+fn is_made_of(cluster: &Cluster, nodes: &[Node]) -> bool {
+    let is_same = |node: &Node| {
+        let known = cluster.nodes.iter().find(|known| known.name == node.name);
+        known.is_some_and(|known| {
+            let total: Resources =
+                known.capacity.iter().map(|(kind, c)| (kind.clone(), c.total)).collect();
+            total == node.capacity && known.labels == node.labels
+        })
+    };
+    cluster.nodes.len() == nodes.len() && nodes.iter().all(is_same)
+}

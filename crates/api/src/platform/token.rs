@@ -1,0 +1,73 @@
+//! Tokens for the agents of clusters.
+
+use std::time::Duration;
+
+use axum::Json as Answer;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use model::ClusterId;
+use model::cluster::Provider;
+use serde::{Deserialize, Serialize};
+use store::{agent_token, entropy};
+use utoipa::ToSchema;
+
+use crate::body::OptionalJson;
+use crate::caller::Caller;
+use crate::page::id;
+use crate::{App, Problem};
+
+/// How long an old token goes on being good, unless told otherwise.
+const OVERLAP_SECS: u64 = 60;
+const MAX_OVERLAP_SECS: u64 = 7 * 24 * 60 * 60;
+
+/// How a new token comes to be.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TokenRequest {
+    /// For how many seconds those of before are still good, from 0 to 604800 (a week); 60 by default.
+    overlap_secs: Option<u64>,
+}
+
+/// A token for a cluster's agent.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ClusterToken {
+    /// The cluster that it is good for.
+    #[schema(value_type = String)]
+    cluster_id: ClusterId,
+    /// Give it to `paddock agent`. It is shown only here.
+    token: String,
+}
+
+/// Makes a token for the agent of a cluster; those of before end soon. An owner's business, and for
+/// a shared cluster the platform administrator's.
+#[utoipa::path(post, path = "/api/v1/clusters/{id}/token", tag = "clusters",
+    params(("id" = String, Path, description = "Its id")), request_body = Option<TokenRequest>,
+    responses((status = 201, body = ClusterToken, description = "Made"), Problem))]
+pub(crate) async fn cluster_token(
+    State(app): State<App>,
+    caller: Caller,
+    Path(text): Path<String>,
+    OptionalJson(request): OptionalJson<TokenRequest>,
+) -> Result<(StatusCode, Answer<ClusterToken>), Problem> {
+    let id = id("cluster", &text)?;
+    let overlap = request.overlap_secs.unwrap_or(OVERLAP_SECS);
+    if overlap > MAX_OVERLAP_SECS {
+        let rule = format!("must be a whole number from 0 to {MAX_OVERLAP_SECS}");
+        return Err(Problem::field("overlap_secs", rule));
+    }
+    let mut tx = app.db.begin(caller.actor()).await?;
+    let found = store::cluster::get(&mut tx, caller.scope(), id).await?;
+    caller.may_change(&found)?;
+    caller.must_be_owner()?;
+    if found.provider != Provider::Agent {
+        return Err(Problem::conflict(format!(
+            "The cluster {} is served by the machine of the server; make one with provider agent.",
+            found.name
+        )));
+    }
+    let token = entropy::secret(app.db.entropy());
+    let overlap = Duration::from_secs(overlap);
+    agent_token::create(&mut tx, id, &entropy::hash(&token), overlap).await?;
+    tx.commit().await?;
+    Ok((StatusCode::CREATED, Answer(ClusterToken { cluster_id: id, token })))
+}

@@ -1,0 +1,358 @@
+//! Agents over HTTP: what they are told, what they say, and what becomes of those that lie.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use testing::{Client, TestPaddock, check_books, on_both_engines};
+
+use crate::world::{
+    World, agent_cluster, agent_of, cluster_path, deployment_path, names_field, refused,
+};
+
+const HEARTBEAT: &str = "/api/v1/agent/heartbeat";
+const REPORTS: &str = "/api/v1/agent/reports";
+
+fn alive(capacity: &Value) -> Value {
+    json!({"version": "1", "runtime": "simulated", "capacity": capacity})
+}
+
+fn report(wish: &Value, observed: &Value) -> Value {
+    json!({"reports": [{
+        "replica": wish["replica"], "cluster": wish["cluster"],
+        "generation": wish["generation"], "observed": observed,
+    }]})
+}
+
+fn running() -> Value {
+    json!({"state": "running", "endpoints": ["10.0.0.1:80"]})
+}
+
+/// A ready cluster of 4 cpu and its agent.
+async fn hosted(paddock: &TestPaddock, owner: &Client, name: &str) -> (String, Client) {
+    let id = agent_cluster(owner, name).await;
+    let agent = agent_of(paddock, owner, &id).await;
+    agent.post(HEARTBEAT, alive(&json!({"cpu": 4}))).await.expect(200);
+    paddock.until(owner, &cluster_path(&id), "status", "ready").await;
+    (id, agent)
+}
+
+/// A deployment for which there is no other room, up to where its agent says that it runs.
+async fn deploy(paddock: &TestPaddock, owner: &Client, agent: &Client, cpu: i64) -> (String, Value) {
+    let body = json!({"image": "web:1", "resources": {"cpu": cpu}});
+    let id = owner.post("/api/v1/deployments", body).await.text("id");
+    let wish = wish_for(agent, &id).await;
+    agent.post(REPORTS, report(&wish, &running())).await.expect(204);
+    paddock.until(owner, &deployment_path(&id), "status", "running").await;
+    (id, wish)
+}
+
+/// What shall be of a deployment, once its agent is told.
+async fn wish_for(agent: &Client, deployment: &str) -> Value {
+    for _ in 0..20 {
+        let told = agent.get("/api/v1/agent/desired?wait=5").await.expect(200);
+        let items = told["items"].as_array().unwrap().clone();
+        let found = items.into_iter().find(|wish| wish["replica"]["deployment"] == deployment);
+        if let Some(wish) = found {
+            return wish;
+        }
+    }
+    panic!("the agent is not told of {deployment}");
+}
+
+async fn until_reason(client: &Client, path: &str, words: &str, is_there: bool) -> Value {
+    let mut last = Value::Null;
+    for _ in 0..600 {
+        last = client.get(path).await.expect(200);
+        if last["status_reason"].as_str().unwrap().contains(words) == is_there {
+            return last;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("{path} with {words:?} {is_there}: {last:#}");
+}
+
+/// Lets an agent be silent until its cluster is unreachable.
+async fn lose(paddock: &TestPaddock, owner: &Client, cluster: &str) -> Value {
+    paddock.clock.advance(Duration::from_secs(31));
+    paddock.until(owner, &cluster_path(cluster), "status", "unreachable").await
+}
+
+const CAVEAT: &str = "this was its last known status.";
+
+on_both_engines! {
+    async fn a_token_is_good_for_its_cluster_until_its_end(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let (ann, zoe) = (paddock.owner("ann").await, paddock.owner("zoe").await);
+        let mia = paddock.member(&ann, "mia").await;
+        let (id, first) = hosted(&paddock, &ann, "far").await;
+        let path = format!("{}/token", cluster_path(&id));
+        zoe.post(&path, json!({})).await.expect(404);
+        mia.post(&path, json!({})).await.expect(403);
+        let local = paddock.cluster(&ann, json!({"cpu": 1})).await;
+        ann.post(&format!("{}/token", cluster_path(&local)), json!({})).await.expect(409);
+
+        let second = agent_of(&paddock, &ann, &id).await;
+        let beat = || alive(&json!({"cpu": 4}));
+        for agent in [&first, &second] {
+            assert_eq!(agent.post(HEARTBEAT, beat()).await.expect(200)["cluster"], *id);
+        }
+        paddock.clock.advance(Duration::from_secs(61));
+        let ended = first.post(HEARTBEAT, beat()).await;
+        refused(&ended, "an ended token");
+        ended.expect(401);
+        second.post(HEARTBEAT, beat()).await.expect(200);
+        let third = ann.post(&path, json!({"overlap_secs": 0})).await.text("token");
+        second.get("/api/v1/agent/desired").await.expect(401);
+        let third = paddock.client.with_token(&third);
+        third.post(HEARTBEAT, beat()).await.expect(200);
+
+        // A user is no agent, and an agent is no user.
+        ann.post(HEARTBEAT, beat()).await.expect(401);
+        for path in ["/api/v1/clusters", "/api/v1/events", "/user/", "/api/v1/users/me"] {
+            third.get(path).await.expect(401);
+        }
+        third.get(&cluster_path(&id)).await.expect(401);
+        let log = ann.get("/api/v1/events?limit=1000").await.expect(200).to_string();
+        assert!(log.contains("cluster.token_made") && !log.contains(third.token().unwrap()));
+        // Of a cluster that is gone, no token is good.
+        ann.delete(&cluster_path(&id)).await.expect(202);
+        paddock.until_gone(&ann, &cluster_path(&id)).await;
+        third.post(HEARTBEAT, beat()).await.expect(401);
+    }
+
+    async fn news_wakes_who_waits_and_is_news_once(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let ann = paddock.owner("ann").await;
+        let (id, agent) = hosted(&paddock, &ann, "far").await;
+        assert_eq!(agent.get("/api/v1/agent/desired").await.expect(200)["items"], json!([]));
+        let body = json!({"cluster_id": id, "image": "web:1", "resources": {"cpu": 1}, "env": {"A": "b"}});
+        let (told, made) = tokio::join!(
+            agent.get("/api/v1/agent/desired?wait=20"),
+            ann.post("/api/v1/deployments", body)
+        );
+        let (told, deployment) = (told.expect(200), made.text("id"));
+        let wish = &told["items"][0];
+        assert_eq!(wish["replica"], json!({"deployment": deployment, "number": 0}), "{told:#}");
+        assert_eq!((&wish["run"]["image"], &wish["run"]["env"]["A"]), (&json!("web:1"), &json!("b")));
+        let again = format!("/api/v1/agent/desired?wait=1&seen={}", told["cursor"].as_str().unwrap());
+        assert_eq!(agent.get(&again).await.expect(200)["items"], json!([]));
+        // To who has seen nothing it still is.
+        assert_eq!(agent.get("/api/v1/agent/desired").await.expect(200)["items"][0], *wish);
+
+        for _ in 0..2 {
+            agent.post(REPORTS, report(wish, &running())).await.expect(204);
+        }
+        let path = deployment_path(&deployment);
+        let seen = paddock.until(&ann, &path, "status", "running").await;
+        assert_eq!(seen["endpoints"], json!(["10.0.0.1:80"]));
+        let history = ann.get(&format!("{path}/history")).await.expect(200).to_string();
+        assert_eq!(history.matches("deployment.running").count(), 1, "{history}");
+        assert_eq!(agent.get("/api/v1/agent/desired").await.expect(200)["items"], json!([]));
+        let all = agent.get("/api/v1/agent/desired?all=true&wait=20").await.expect(200);
+        assert_eq!(all["items"][0], *wish);
+
+        ann.delete(&path).await.expect(202);
+        let wish = wish_for(&agent, &deployment).await;
+        assert_eq!(wish["run"], Value::Null);
+        agent.post(REPORTS, report(&wish, &json!({"state": "gone"}))).await.expect(204);
+        paddock.until_gone(&ann, &path).await;
+        check_books(paddock.db()).await;
+    }
+
+    async fn what_an_agent_says_of_others_changes_nothing(engine: Engine) {
+        let world = World::new(engine).await;
+        let (paddock, ann) = (&world.paddock, &world.ann);
+        let (id, agent) = hosted(paddock, ann, "lab").await;
+        let body = json!({"cluster_id": id, "image": "web:1", "resources": {"cpu": 1}});
+        let own = ann.post("/api/v1/deployments", body).await.text("id");
+        let wish = wish_for(&agent, &own).await;
+        let before = world.picture().await;
+
+        let gone = json!({"state": "gone"});
+        for foreign in [&world.ours, &world.theirs] {
+            let mut lie = wish.clone();
+            lie["cluster"] = json!(foreign.cluster);
+            let answer = agent.post(REPORTS, report(&lie, &gone)).await;
+            refused(&answer, "another cluster");
+            assert_eq!(answer.json["errors"][0]["field"], "reports[0].cluster");
+            answer.expect(403);
+            // Somebody else's replica, as if it were here.
+            for generation in 0..4 {
+                let mut lie = wish.clone();
+                lie["replica"]["deployment"] = json!(foreign.deployment);
+                lie["generation"] = json!(generation);
+                agent.post(REPORTS, report(&lie, &gone)).await.expect(204);
+            }
+        }
+        let first = wish["generation"].as_i64().unwrap();
+        for generation in [0, -1, first + 1, first + 1000, i64::MAX, i64::MIN] {
+            for observed in [&gone, &running(), &json!({"state": "failed", "reason": "a lie"})] {
+                let mut lie = wish.clone();
+                lie["generation"] = json!(generation);
+                agent.post(REPORTS, report(&lie, observed)).await.expect(204);
+            }
+        }
+        let mut lie = wish.clone();
+        lie["replica"]["number"] = json!(u32::MAX);
+        agent.post(REPORTS, report(&lie, &gone)).await.expect(204);
+        // It shall run: that it is gone is no answer to that.
+        for amount in [json!(-1), json!(1e300), json!("9999999999999999999")] {
+            let answer = agent.post(HEARTBEAT, alive(&json!({"cpu": amount}))).await;
+            names_field(&answer, "capacity", &amount.to_string());
+        }
+        assert_eq!(world.picture().await, before);
+        check_books(paddock.db()).await;
+        agent.post(REPORTS, report(&wish, &running())).await.expect(204);
+        paddock.until(ann, &deployment_path(&own), "status", "running").await;
+        // However long it talks, it is heard in reason.
+        let long = json!({"state": "failed", "reason": "x".repeat(100_000)});
+        agent.post(REPORTS, report(&wish, &long)).await.expect(204);
+        let failed = paddock.until(ann, &deployment_path(&own), "status", "failed").await;
+        assert!(failed["status_reason"].as_str().unwrap().len() < 3000);
+    }
+
+    async fn who_floods_is_slowed_down(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let ann = paddock.owner("ann").await;
+        let (_, wild) = hosted(&paddock, &ann, "wild").await;
+        let (_, calm) = hosted(&paddock, &ann, "calm").await;
+        let beat = || alive(&json!({"cpu": 4}));
+        let mut slowed = None;
+        for _ in 0..20 {
+            let answers = join_all((0..100).map(|_| wild.post(HEARTBEAT, beat()))).await;
+            slowed = answers.into_iter().find(|answer| answer.status == 429);
+            if slowed.is_some() {
+                break;
+            }
+        }
+        let slowed = slowed.expect("a flood is noticed");
+        refused(&slowed, "a flood");
+        assert!(slowed.headers.contains_key("retry-after"));
+        calm.post(HEARTBEAT, beat()).await.expect(200);
+        paddock.clock.advance(Duration::from_secs(2));
+        wild.post(HEARTBEAT, beat()).await.expect(200);
+    }
+
+    async fn capacity_is_what_the_agent_says_but_never_less_than_is_used(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let ann = paddock.owner("ann").await;
+        let (id, agent) = hosted(&paddock, &ann, "far").await;
+        deploy(&paddock, &ann, &agent, 3).await;
+        let kept = agent.post(HEARTBEAT, alive(&json!({"cpu": 2}))).await.expect(200);
+        assert!(kept["capacity_kept"].as_str().unwrap().contains("in use"), "{kept:#}");
+        let shown = ann.get(&cluster_path(&id)).await.expect(200);
+        assert_eq!(shown["capacity"]["cpu"], json!({"total": 4, "used": 3, "free": 1}));
+        assert_eq!(shown["agent"]["runtime"], "simulated");
+        let more = agent.post(HEARTBEAT, alive(&json!({"cpu": 8, "gpu": 1}))).await.expect(200);
+        assert_eq!(more["capacity_kept"], Value::Null);
+        let shown = ann.get(&cluster_path(&id)).await.expect(200);
+        assert_eq!(shown["capacity"]["cpu"]["total"], 8);
+        let generation = &shown["generation"];
+        // The same again is no change.
+        agent.post(HEARTBEAT, alive(&json!({"cpu": 8, "gpu": 1}))).await.expect(200);
+        assert_eq!(ann.get(&cluster_path(&id)).await.expect(200)["generation"], *generation);
+        let nodes = json!([{"name": "main", "capacity": {"cpu": 8}, "labels": {"disk": "fast"}},
+            {"name": "more", "capacity": {"cpu": 2}}]);
+        let body = json!({"version": "1", "runtime": "simulated", "nodes": nodes});
+        assert_eq!(agent.post(HEARTBEAT, body).await.expect(200)["capacity_kept"], Value::Null);
+        let shown = ann.get(&cluster_path(&id)).await.expect(200);
+        assert_eq!(shown["nodes"][0]["labels"]["disk"], "fast");
+        assert_eq!(shown["capacity"]["cpu"]["total"], 10);
+        check_books(paddock.db()).await;
+    }
+
+    async fn heartbeats_leave_no_trace_in_the_log(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let ann = paddock.owner("ann").await;
+        let (id, agent) = hosted(&paddock, &ann, "far").await;
+        let path = format!("/api/v1/events?subject={id}&limit=1000");
+        let before = ann.get(&path).await.expect(200);
+        for _ in 0..5 {
+            paddock.clock.advance(Duration::from_secs(5));
+            agent.post(HEARTBEAT, alive(&json!({"cpu": 4}))).await.expect(200);
+        }
+        assert_eq!(ann.get(&path).await.expect(200), before);
+        // All of that time together is more than it may be silent, and it was not.
+        assert_eq!(ann.get(&cluster_path(&id)).await.expect(200)["status"], "ready");
+    }
+
+    async fn a_silent_cluster_is_unreachable_and_back_when_it_speaks(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let ann = paddock.owner("ann").await;
+        let (id, agent) = hosted(&paddock, &ann, "far").await;
+        let (deployment, _) = deploy(&paddock, &ann, &agent, 1).await;
+        let path = deployment_path(&deployment);
+        let lost = lose(&paddock, &ann, &id).await;
+        let since = lost["agent"]["at"].as_str().unwrap();
+        let reason = lost["status_reason"].as_str().unwrap();
+        assert!(reason.contains(since) && reason.contains("paddock agent"), "{reason}");
+        let doubted = until_reason(&ann, &path, CAVEAT, true).await;
+        assert_eq!(doubted["status"], "running");
+        assert_eq!(doubted["endpoints"], json!(["10.0.0.1:80"]));
+        assert!(doubted["status_reason"].as_str().unwrap().contains(since), "{doubted:#}");
+        agent.post(HEARTBEAT, alive(&json!({"cpu": 4}))).await.expect(200);
+        paddock.until(&ann, &cluster_path(&id), "status", "ready").await;
+        let known = until_reason(&ann, &path, CAVEAT, false).await;
+        assert_eq!((&known["status"], &known["cluster_id"]), (&json!("running"), &json!(id)));
+        check_books(paddock.db()).await;
+    }
+
+    async fn what_was_on_a_lost_cluster_runs_elsewhere_and_only_there(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let ann = paddock.owner("ann").await;
+        let (id, agent) = hosted(&paddock, &ann, "far").await;
+        let (deployment, old) = deploy(&paddock, &ann, &agent, 3).await;
+        let body = json!({"cluster_id": id, "image": "web:1", "resources": {"cpu": 1}});
+        let pinned = ann.post("/api/v1/deployments", body).await.text("id");
+        let wish = wish_for(&agent, &pinned).await;
+        agent.post(REPORTS, report(&wish, &running())).await.expect(204);
+        let near = paddock.cluster(&ann, json!({"cpu": 4})).await;
+
+        lose(&paddock, &ann, &id).await;
+        let path = deployment_path(&deployment);
+        until_reason(&ann, &path, CAVEAT, true).await;
+        paddock.clock.advance(Duration::from_secs(301));
+        paddock.until(&ann, &path, "cluster_id", &near).await;
+        let moved = paddock.until(&ann, &path, "status", "running").await;
+        assert!(!moved["status_reason"].as_str().unwrap().contains(CAVEAT), "{moved:#}");
+        // Who is pinned there has nowhere to go, and may still run.
+        let stays = ann.get(&deployment_path(&pinned)).await.expect(200);
+        assert_eq!((&stays["status"], &stays["cluster_id"]), (&json!("running"), &json!(id)));
+        let shown = ann.get(&cluster_path(&id)).await.expect(200);
+        assert_eq!(shown["capacity"]["cpu"]["used"], 4, "what may still run holds its room");
+        check_books(paddock.db()).await;
+
+        // The old agent comes back, and does not know better yet.
+        agent.post(REPORTS, report(&old, &running())).await.expect(204);
+        agent.post(HEARTBEAT, alive(&json!({"cpu": 4}))).await.expect(200);
+        paddock.until(&ann, &cluster_path(&id), "status", "ready").await;
+        let all = agent.get("/api/v1/agent/desired?all=true").await.expect(200);
+        let all = all["items"].as_array().unwrap();
+        let of = |id: &str| all.iter().find(|w| w["replica"]["deployment"] == id).unwrap().clone();
+        assert_eq!(of(&deployment)["run"], Value::Null, "it shall end what is left");
+        assert_eq!(of(&pinned)["run"]["image"], "web:1");
+        let now = ann.get(&path).await.expect(200);
+        assert_eq!((&now["status"], &now["cluster_id"]), (&json!("running"), &json!(near)));
+        agent.post(REPORTS, report(&of(&deployment), &json!({"state": "gone"}))).await.expect(204);
+        let shown = ann.get(&cluster_path(&id)).await.expect(200);
+        assert_eq!(shown["capacity"]["cpu"]["used"], 1);
+        until_reason(&ann, &deployment_path(&pinned), CAVEAT, false).await;
+        check_books(paddock.db()).await;
+    }
+
+    async fn a_cluster_that_never_comes_back_can_be_deleted(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let ann = paddock.owner("ann").await;
+        let (id, agent) = hosted(&paddock, &ann, "far").await;
+        let (deployment, _) = deploy(&paddock, &ann, &agent, 3).await;
+        let near = paddock.cluster(&ann, json!({"cpu": 4})).await;
+        lose(&paddock, &ann, &id).await;
+        ann.delete(&cluster_path(&id)).await.expect(409);
+        paddock.clock.advance(Duration::from_secs(301));
+        paddock.until(&ann, &deployment_path(&deployment), "cluster_id", &near).await;
+        ann.delete(&cluster_path(&id)).await.expect(202);
+        paddock.until_gone(&ann, &cluster_path(&id)).await;
+        check_books(paddock.db()).await;
+    }
+}

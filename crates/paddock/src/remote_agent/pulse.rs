@@ -1,0 +1,76 @@
+//! The agent's signs of life, with what its machines have.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::bail;
+use model::Resources;
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::connection::{Connection, Failure};
+
+/// How often, until the server says how often.
+const EVERY: Duration = Duration::from_secs(5);
+/// The server's word is taken within reason.
+const SHORTEST: Duration = Duration::from_millis(100);
+/// How long a sign may take to arrive.
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// What gives the signs.
+pub(super) struct Pulse {
+    connection: Arc<Connection>,
+    body: Value,
+}
+
+#[derive(Deserialize)]
+struct Heard {
+    cluster: String,
+    next_ms: u64,
+    capacity_kept: Option<String>,
+}
+
+impl Pulse {
+    pub(super) fn new(connection: Arc<Connection>, runtime: &str, capacity: &Resources) -> Self {
+        let version = env!("CARGO_PKG_VERSION");
+        let body = json!({ "version": version, "runtime": runtime, "capacity": capacity });
+        Self { connection, body }
+    }
+
+    /// Goes on until the server refuses us.
+    pub(super) async fn beat(&self) -> anyhow::Result<()> {
+        let (mut every, mut was_heard, mut kept) = (EVERY, false, None);
+        loop {
+            match self.once().await {
+                Ok(heard) => {
+                    if !was_heard {
+                        let server = self.connection.address();
+                        tracing::info!(server, cluster = heard.cluster, "the server hears us");
+                    }
+                    if let Some(why) = heard.capacity_kept.as_ref().filter(|_| kept != heard.capacity_kept) {
+                        tracing::warn!(why, "the server keeps the capacity that it knows");
+                    }
+                    every = Duration::from_millis(heard.next_ms).clamp(SHORTEST, EVERY);
+                    (was_heard, kept) = (true, heard.capacity_kept);
+                }
+                Err(Failure::Refused(why)) => {
+                    bail!("{} refuses this agent: {why}", self.connection.address())
+                }
+                Err(Failure::Passing(error)) => {
+                    was_heard = false;
+                    let server = self.connection.address();
+                    tracing::warn!(server, error, "the server does not hear us, trying again");
+                }
+            }
+            tokio::time::sleep(every).await;
+        }
+    }
+
+    async fn once(&self) -> Result<Heard, Failure> {
+        let body = Some(&self.body);
+        let sent = self.connection.call(Method::POST, "heartbeat", &[], body, WITHIN).await?;
+        let read = sent.json().await;
+        read.map_err(|error| Failure::Passing(format!("the answer is not understood: {error}")))
+    }
+}

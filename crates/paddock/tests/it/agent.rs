@@ -1,0 +1,295 @@
+//! Agents as processes of their own, against a server that is one: they come, are lost, and return.
+
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use store::{Db, Durability, OsEntropy, SystemClock};
+use tempfile::TempDir;
+use testing::{Client, Engine, check_books, on_both_engines};
+
+use super::process::{self, BINARY, Outcome, PASSWORD, Server, Setup, bare};
+
+const CAVEAT: &str = "this was its last known status.";
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// An agent that ends with the test.
+struct Agent {
+    child: Child,
+    place: TempDir,
+    server: String,
+}
+
+impl Agent {
+    fn start(server: &str, token: &str) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join("token"), token).unwrap();
+        let child = spawn(&place, server);
+        Self { child, place, server: server.into() }
+    }
+
+    fn again(&mut self) {
+        self.child = spawn(&self.place, &self.server);
+    }
+
+    fn signal(&self, name: &str) {
+        let line = format!("kill -{name} {}", self.child.id());
+        assert!(Command::new("sh").args(["-c", &line]).status().unwrap().success());
+    }
+
+    /// Ends it as a power cut would.
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    fn ended(&mut self) -> ExitStatus {
+        let started = Instant::now();
+        while started.elapsed() < PATIENCE {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        panic!("it runs on: {}", self.stderr());
+    }
+
+    fn stderr(&self) -> String {
+        fs::read_to_string(self.place.path().join("stderr")).unwrap()
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn command(place: &TempDir, server: &str) -> Command {
+    let mut command = bare(BINARY);
+    command.args(["agent", "--server", server, "--runtime", "simulated"]);
+    command.args(["--capacity", "cpu=4"]).current_dir(place.path());
+    command
+}
+
+fn spawn(place: &TempDir, server: &str) -> Child {
+    let err = File::create(place.path().join("stderr")).unwrap();
+    command(place, server).args(["--token-file", "token"]).stderr(err).spawn().unwrap()
+}
+
+/// A server whose own machine is no cluster, and an owner who speaks HTTP.
+struct World {
+    server: Server,
+    engine: Engine,
+    database: Option<String>,
+    ann: Client,
+    cli: process::Client,
+}
+
+impl World {
+    async fn new(engine: Engine) -> Self {
+        let database = match engine {
+            Engine::Sqlite => None,
+            Engine::Postgres => Some(testing::create_postgres().await),
+        };
+        // The same port after a restart: its agents look for it there.
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut setup = Setup::new()
+            .arg("--listen", &format!("127.0.0.1:{port}"))
+            .arg("--local-agent", "false")
+            .arg("--agent-silence-secs", "2")
+            .arg("--agent-grace-secs", "1");
+        if let Some(url) = &database {
+            setup = setup.arg("--database-url", url);
+        }
+        let server = setup.start();
+        let cli = server.owner("acme", "ann");
+        let ann = server.http_as("ann", PASSWORD).await;
+        Self { server, engine, database, ann, cli }
+    }
+
+    fn token(&self, cluster: &str) -> String {
+        let outcome = self.cli.run(&format!("cluster token {cluster}")).succeeds();
+        let said = outcome.remarks(&["paddock agent --server ", "--token-file"]).stdout;
+        said.trim().to_owned()
+    }
+
+    /// A cluster, not ready yet, and its token.
+    fn cluster(&self, name: &str) -> (String, String) {
+        let made = self.cli.json(&format!("cluster create {name} --provider agent"));
+        (made["id"].as_str().unwrap().to_owned(), self.token(name))
+    }
+
+    /// A ready cluster of 4 cpu with an agent.
+    async fn hosted(&self, name: &str) -> (String, Agent) {
+        let (id, token) = self.cluster(name);
+        let agent = Agent::start(&self.server.address, &token);
+        self.until(&format!("clusters/{id}"), |now| now["status"] == "ready").await;
+        (id, agent)
+    }
+
+    async fn deploy(&self, cpu: i64) -> String {
+        let body = json!({"name": "web", "image": "web:1", "resources": {"cpu": cpu}});
+        self.ann.post("/api/v1/deployments", body).await.text("id")
+    }
+
+    async fn until(&self, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        let (started, mut last) = (Instant::now(), Value::Null);
+        while started.elapsed() < PATIENCE {
+            last = self.ann.get(&format!("/api/v1/{path}")).await.json;
+            if is_so(&last) {
+                return last;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        panic!("{path} does not become so: {last:#}");
+    }
+
+    async fn until_on(&self, deployment: &str, cluster: &str) {
+        let path = format!("deployments/{deployment}");
+        let is_so = |now: &Value| now["status"] == "running" && now["cluster_id"] == cluster;
+        self.until(&path, is_so).await;
+    }
+
+    /// Stops the server; its books must be right.
+    async fn close(mut self) {
+        self.server.terminate();
+        assert!(self.server.ended(PATIENCE).success());
+        let (clock, entropy) = (Arc::new(SystemClock), Arc::new(OsEntropy));
+        let db = match self.engine {
+            Engine::Sqlite => {
+                let path = self.server.setup.file("data/paddock.db");
+                Db::open_sqlite(&path, Durability::Normal, clock, entropy).await
+            }
+            Engine::Postgres => {
+                Db::open_postgres(self.database.as_ref().unwrap(), clock, entropy).await
+            }
+        };
+        check_books(&db.unwrap()).await;
+    }
+}
+
+on_both_engines! {
+    async fn what_a_dead_agent_ran_goes_on_elsewhere_and_only_there(engine: Engine) {
+        let world = World::new(engine).await;
+        let (far, mut agent) = world.hosted("far").await;
+        let deployment = world.deploy(3).await;
+        world.until_on(&deployment, &far).await;
+        let (near, _other) = world.hosted("near").await;
+        agent.kill();
+        let far_path = format!("clusters/{far}");
+        let lost = world.until(&far_path, |now| now["status"] == "unreachable").await;
+        let reason = lost["status_reason"].as_str().unwrap();
+        assert!(reason.contains("has not been heard of since"), "{reason}");
+        world.until_on(&deployment, &near).await;
+        // Until it went, it said what was last known of it, and that this was all.
+        let history = world.ann.get(&format!("/api/v1/deployments/{deployment}/history")).await;
+        let history = history.expect(200)["items"].as_array().unwrap().clone();
+        let doubted = history.iter().find(|event| event["type"] == "deployment.doubted").unwrap();
+        assert_eq!(doubted["data"]["status"], "running", "{doubted:#}");
+        assert!(doubted["data"]["status_reason"].as_str().unwrap().ends_with(CAVEAT));
+        let lost = world.until(&far_path, |now| now["status"] == "unreachable").await;
+        assert_eq!(lost["capacity"]["cpu"]["used"], 3, "it may still run there");
+
+        agent.again();
+        world.until(&far_path, |now| now["status"] == "ready").await;
+        world.until(&far_path, |now| now["capacity"]["cpu"]["used"] == 0).await;
+        world.until_on(&deployment, &near).await;
+        // The cluster can be used as before.
+        let next = world.deploy(4).await;
+        world.until_on(&next, &far).await;
+        world.close().await;
+    }
+
+    async fn an_agent_that_was_cut_off_is_told_to_end_what_it_still_runs(engine: Engine) {
+        let world = World::new(engine).await;
+        let (far, agent) = world.hosted("far").await;
+        let deployment = world.deploy(3).await;
+        world.until_on(&deployment, &far).await;
+        let (near, _other) = world.hosted("near").await;
+        agent.signal("STOP");
+        world.until_on(&deployment, &near).await;
+        agent.signal("CONT");
+        let far_path = format!("clusters/{far}");
+        world.until(&far_path, |now| now["status"] == "ready").await;
+        world.until(&far_path, |now| now["capacity"]["cpu"]["used"] == 0).await;
+        world.until_on(&deployment, &near).await;
+        world.close().await;
+    }
+
+    async fn an_agent_outlives_its_server_and_its_token(engine: Engine) {
+        let mut world = World::new(engine).await;
+        let (far, mut agent) = world.hosted("far").await;
+        let first = world.deploy(1).await;
+        world.until_on(&first, &far).await;
+        world.server.kill();
+        thread::sleep(Duration::from_secs(1));
+        world.server.again();
+        let second = world.deploy(1).await;
+        world.until_on(&second, &far).await;
+        world.until_on(&first, &far).await;
+
+        let old = fs::read_to_string(agent.place.path().join("token")).unwrap();
+        let path = format!("/api/v1/clusters/{far}/token");
+        let new = world.ann.post(&path, json!({"overlap_secs": 5})).await.text("token");
+        fs::write(agent.place.path().join("token"), format!("{new}\n")).unwrap();
+        let old = world.server.http().with_token(&old);
+        while old.get("/api/v1/agent/desired").await.status != 401 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let third = world.deploy(1).await;
+        world.until_on(&third, &far).await;
+        assert!(!agent.stderr().contains(&new) && !world.server.stderr().contains(&new));
+
+        agent.signal("TERM");
+        assert!(agent.ended().success());
+        // What it ran is not reported as ended.
+        let still = world.ann.get(&format!("/api/v1/deployments/{first}")).await.expect(200);
+        assert_eq!(still["status"], "running");
+        world.close().await;
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_is_refused_says_so_and_ends() {
+    let world = World::new(Engine::Sqlite).await;
+    let mut agent = Agent::start(&world.server.address, "not-a-good-token");
+    assert_eq!(agent.ended().code(), Some(1));
+    let said = agent.stderr();
+    assert!(said.contains("refuses this agent") && said.contains("paddock cluster token"), "{said}");
+    assert!(!said.contains("not-a-good-token"), "{said}");
+    // A token whose end comes while it runs.
+    let (id, mut agent) = world.hosted("far").await;
+    let path = format!("/api/v1/clusters/{id}/token");
+    world.ann.post(&path, json!({"overlap_secs": 0})).await.expect(201);
+    assert_eq!(agent.ended().code(), Some(1));
+}
+
+#[test]
+fn a_bad_setting_of_an_agent_is_one_sentence_that_names_it() {
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("empty"), "\n").unwrap();
+    let run = |args: &[&str]| {
+        let mut command = command(&place, "http://127.0.0.1:9");
+        Outcome::new(&args.join(" "), command.args(args).output().unwrap())
+    };
+    // Everybody on a machine can read command lines.
+    let outcome = run(&["--token", "s3cret"]).fails(2, &["--token"]);
+    assert!(!outcome.stderr.contains("s3cret"), "{outcome:?}");
+    let outcome = run(&["--token=s3cret"]).fails(2, &["--token"]);
+    assert!(!outcome.stderr.contains("s3cret"), "{outcome:?}");
+    run(&[]).fails(1, &["no token", "--token-file", "PADDOCK_AGENT_TOKEN"]);
+    run(&["--token-file", "nowhere"]).fails(1, &["--token-file: nowhere can't be read"]);
+    run(&["--token-file", "empty"]).fails(1, &["--token-file: there is no token in empty"]);
+    let mut command = bare(BINARY);
+    command.args(["agent", "--server", "here"]).env("PADDOCK_AGENT_TOKEN", "x");
+    Outcome::new("agent", command.output().unwrap()).fails(1, &["--server: \"here\""]);
+    let mut command = bare(BINARY);
+    command.args(["agent", "--capacity", "cpu"]).env("PADDOCK_AGENT_TOKEN", "x");
+    Outcome::new("agent", command.output().unwrap()).fails(1, &["--capacity: \"cpu\""]);
+}
