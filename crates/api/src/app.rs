@@ -12,6 +12,7 @@ use store::{Db, Stop, task};
 
 use crate::cache::{self, Cache};
 use crate::logs::Logs;
+use crate::relay::Relay;
 use crate::observe::Metrics;
 use crate::password::Passwords;
 use crate::pulse::Pulse;
@@ -72,8 +73,10 @@ pub struct Inner {
     pub(crate) metrics: Metrics,
     /// What placement can be asked.
     pub(crate) outlook: Outlook,
-    /// What replicas say.
+    /// What replicas on this machine say.
     pub(crate) logs: Arc<dyn Logs>,
+    /// What replicas elsewhere say.
+    pub(crate) relay: Relay,
     pub(crate) started_at: Time,
     /// Becomes true when the server stops: streams end then.
     pub(crate) stop: Stop,
@@ -97,6 +100,7 @@ impl App {
             metrics: Metrics::new(parts.metrics),
             outlook: parts.outlook,
             logs: parts.logs,
+            relay: Relay::default(),
             started_at: db.now(),
             db: db.clone(),
             settings,

@@ -21,6 +21,7 @@ mod password;
 mod platform;
 mod problem;
 mod pulse;
+mod relay;
 mod serve;
 mod throttle;
 

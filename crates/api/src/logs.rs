@@ -3,17 +3,16 @@
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use model::log::{LogLine, LogsFrom};
-use model::{ClusterId, ReplicaId};
+use model::ReplicaId;
 
 /// Lines of a log, as they come.
 pub type Lines = BoxStream<'static, LogLine>;
 
-/// Knows what the replicas on clusters say.
+/// Knows what the replicas on this machine say.
 pub trait Logs: Send + Sync {
     /// What a replica said and, to who follows, what it says; or why nobody can tell, as a sentence.
     fn logs(
         &self,
-        on: ClusterId,
         replica: ReplicaId,
         from: LogsFrom,
         follow: bool,
@@ -24,13 +23,7 @@ pub trait Logs: Send + Sync {
 pub struct NoLogs;
 
 impl Logs for NoLogs {
-    fn logs(
-        &self,
-        _: ClusterId,
-        _: ReplicaId,
-        _: LogsFrom,
-        _: bool,
-    ) -> BoxFuture<'_, Result<Lines, String>> {
+    fn logs(&self, _: ReplicaId, _: LogsFrom, _: bool) -> BoxFuture<'_, Result<Lines, String>> {
         let reason = "This server has no agent that could tell.";
         Box::pin(async move { Err(reason.to_owned()) })
     }

@@ -1,6 +1,7 @@
 //! The platform API, `/api/v1`: everything, versioned. Unknown fields in a body are an error.
 
 pub(crate) mod agent;
+pub(crate) mod agent_log;
 pub(crate) mod cluster;
 pub(crate) mod deployment;
 pub(crate) mod event;
@@ -51,6 +52,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(agent::agent_desired))
         .routes(routes!(agent::agent_report))
         .routes(routes!(agent::agent_heartbeat))
+        .routes(routes!(agent_log::agent_log_asks, agent_log::agent_log_answer))
         .routes(routes!(event::event_list))
         .routes(routes!(health::self_info))
         .routes(routes!(health::self_liveliness))

@@ -4,6 +4,7 @@
 
 mod connection;
 mod link;
+mod logs;
 mod pulse;
 
 use std::path::PathBuf;
@@ -80,10 +81,12 @@ pub(crate) async fn run(args: Args, server: Option<String>) -> anyhow::Result<()
     let _lock = take_dir(&dir)?;
     let runtime = runtime::start(runtime).await?;
     let pulse = Pulse::new(connection.clone(), runtime.name(), &capacity);
-    let link = Arc::new(HttpLink::new(connection));
+    let link = Arc::new(HttpLink::new(connection.clone()));
+    let logs = logs::answer_all(connection, runtime.clone());
     tokio::select! {
         refused = pulse.beat() => refused,
         () = Agent::run(link, runtime) => Ok(()),
+        () = logs => Ok(()),
         () = signal => {
             tracing::info!("stopping: what runs goes on running");
             Ok(())

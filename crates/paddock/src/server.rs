@@ -53,7 +53,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         metrics: &metrics,
         outlook: placement.outlook(),
         logs: match &runtime {
-            Some(runtime) => Arc::new(LocalLogs { db: db.clone(), runtime: runtime.clone() }),
+            Some(runtime) => Arc::new(LocalLogs(runtime.clone())),
             None => Arc::new(NoLogs),
         },
     };

@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use model::agent::{Desired, Report};
 use model::cluster::{Patience, Provider};
 use model::log::LogsFrom;
-use model::{ClusterId, ReplicaId};
+use model::ReplicaId;
 use serde_json::{Value, json};
 use store::{Clock, Db, Stop, Stopper, stop, task};
 use tokio::net::TcpListener;
@@ -209,7 +209,6 @@ struct TestLogs(Arc<Simulated>);
 impl Logs for TestLogs {
     fn logs(
         &self,
-        _: ClusterId,
         replica: ReplicaId,
         from: LogsFrom,
         follow: bool,

@@ -52,6 +52,12 @@ pub(crate) struct ReplicaName {
     number: u32,
 }
 
+impl From<ReplicaId> for ReplicaName {
+    fn from(id: ReplicaId) -> Self {
+        Self { deployment: id.deployment, number: id.number }
+    }
+}
+
 /// What shall be true of one replica.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Wish {
@@ -71,9 +77,8 @@ pub(crate) struct Wish {
 
 impl From<Desired> for Wish {
     fn from(desired: Desired) -> Self {
-        let ReplicaId { deployment, number } = desired.replica;
         Self {
-            replica: ReplicaName { deployment, number },
+            replica: desired.replica.into(),
             cluster: desired.cluster,
             node: desired.node,
             generation: desired.generation,

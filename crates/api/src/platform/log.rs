@@ -8,10 +8,12 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::{StreamExt as _, stream};
 use model::DeploymentId;
+use model::cluster::Provider;
 use model::deployment::Status;
 use model::log::{Cursor, LogLine, LogsFrom, Source};
 use model::replica::Replica;
 use serde::{Deserialize, Serialize};
+use store::Scope;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::caller::Caller;
@@ -131,7 +133,12 @@ async fn lines(
 ) -> Result<Lines, Problem> {
     let has_ended = matches!(replica.status, Status::Completed | Status::Failed);
     if let Some(place) = replica.place.as_ref().filter(|_| !has_ended) {
-        let lines = app.logs.logs(place.cluster, replica.id, from.clone(), follow).await;
+        let on = store::cluster::get(&mut app.db.read().await?, Scope::All, place.cluster).await?;
+        let (id, from) = (replica.id, from.clone());
+        let lines = match on.provider {
+            Provider::Agent => app.relay.ask(on.id, id, from, follow).await,
+            Provider::Local => app.logs.logs(id, from, follow).await,
+        };
         return lines.map_err(Problem::unavailable);
     }
     let mut read = app.db.read().await?;

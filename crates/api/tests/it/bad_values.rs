@@ -31,6 +31,8 @@ pub(crate) enum Rule {
     Words,
     Ports,
     YesOrNo,
+    /// Lines of a log.
+    LogLines,
     /// The parts of a cluster.
     Nodes,
     /// What an agent says.
@@ -67,6 +69,14 @@ pub(crate) fn bad(rule: Rule) -> Vec<Value> {
             let many: Vec<u16> = (1..=65).collect();
             vec![json!(80), json!([0]), json!([65_536]), json!([-1]), json!(["x"]), json!(many)]
         }
+        Rule::LogLines => vec![
+            json!(5),
+            json!({}),
+            json!(["x"]),
+            json!([{"text": "x"}]),
+            json!([{"at": "now", "source": "stdout", "text": "x", "next": "1"}]),
+            json!([{"at": "2026-01-01T00:00:00Z", "source": "stdin", "text": "x", "next": "1"}]),
+        ],
         Rule::YesOrNo => vec![json!("true"), json!(1), json!([])],
         Rule::Nodes => nodes(),
         Rule::Reports => reports(),

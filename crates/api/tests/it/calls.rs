@@ -210,6 +210,7 @@ fn platform(on: &Things) -> Vec<Entry> {
         "GET /api/v1/deployments/{id}/logs",
         "GET /api/v1/queue",
         "GET /api/v1/agent/desired",
+        "GET /api/v1/agent/logs",
         "GET /api/v1/events",
         "GET /api/v1/self/info",
         "GET /api/v1/self/liveliness",
@@ -272,6 +273,11 @@ fn agents() -> Vec<Entry> {
     use Rule::*;
     vec![
         ("POST /api/v1/agent/reports", json!({"reports": []}), vec![("reports", Reports)]),
+        (
+            "POST /api/v1/agent/logs",
+            json!({"id": 1, "lines": [], "end": true}),
+            vec![("id", Whole(0, i64::MAX)), ("lines", LogLines), ("end", YesOrNo)],
+        ),
         (
             "POST /api/v1/agent/heartbeat",
             json!({"version": "1", "runtime": "simulated"}),

@@ -1,0 +1,113 @@
+//! What agents over the network are asked about logs, and tell.
+
+use std::time::Duration;
+
+use axum::Json as Answer;
+use axum::extract::State;
+use model::log::{LogLine, LogsFrom};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::agent::ReplicaName;
+use crate::body::Json;
+use crate::caller::AgentCaller;
+use crate::page::{Query, number};
+use crate::relay::Ask;
+use crate::{App, Problem};
+
+/// How long an agent may wait for a question.
+const MAX_WAIT_SECS: i64 = 60;
+/// How many lines one call takes.
+const MAX_LINES: usize = 10_000;
+
+/// A question about a log.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct LogAsk {
+    /// Names the question; answers carry it back.
+    id: u64,
+    /// Whose log.
+    replica: ReplicaName,
+    /// Where to begin: `"start"`, `{"last": 10}` or `{"after": "…"}`, the `next` of a line.
+    #[schema(value_type = Object)]
+    from: LogsFrom,
+    /// Whether to go on as more is said.
+    follow: bool,
+}
+
+impl From<Ask> for LogAsk {
+    fn from(ask: Ask) -> Self {
+        let (replica, from) = (ask.replica.into(), ask.from);
+        Self { id: ask.id, replica, from, follow: ask.follow }
+    }
+}
+
+/// Questions about logs.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct LogAsks {
+    /// The questions; each is asked once.
+    items: Vec<LogAsk>,
+}
+
+/// How long an agent waits.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Patience {
+    /// How many seconds to wait for a question, from 0 to 60; less if requests may take less.
+    #[param(value_type = Option<i64>)]
+    wait: Option<String>,
+}
+
+/// What its agent is asked about logs, as soon as somebody asks.
+#[utoipa::path(get, path = "/api/v1/agent/logs", tag = "agents", security(("cluster_token" = [])),
+    params(Patience), responses((status = 200, body = LogAsks, description = "Questions"), Problem))]
+pub(crate) async fn agent_log_asks(
+    State(app): State<App>,
+    agent: AgentCaller,
+    Query(patience): Query<Patience>,
+) -> Result<Answer<LogAsks>, Problem> {
+    let wait = number("wait", patience.wait.as_deref(), 0, 0, MAX_WAIT_SECS)?;
+    let wait = Duration::from_secs(wait.unsigned_abs()).min(app.settings.request_timeout / 5 * 4);
+    let mut stop = app.stop.clone();
+    let asks = tokio::select! {
+        asks = app.relay.take(agent.cluster, wait) => asks,
+        () = stop.told() => Vec::new(),
+    };
+    Ok(Answer(LogAsks { items: asks.into_iter().map(LogAsk::from).collect() }))
+}
+
+/// A part of the answer to a question.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LogPart {
+    /// The question's id.
+    id: u64,
+    /// The next lines; none to see whether somebody still listens.
+    #[schema(value_type = Vec<Object>)]
+    lines: Vec<LogLine>,
+    /// Is this all?
+    #[serde(default)]
+    end: bool,
+}
+
+/// Whether to go on.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct LogPartTaken {
+    /// Does somebody still listen?
+    go_on: bool,
+}
+
+/// Takes a part of the answer to a question about a log.
+#[utoipa::path(post, path = "/api/v1/agent/logs", tag = "agents", security(("cluster_token" = [])),
+    request_body = LogPart,
+    responses((status = 200, body = LogPartTaken, description = "Passed on, if somebody listens"), Problem))]
+pub(crate) async fn agent_log_answer(
+    State(app): State<App>,
+    agent: AgentCaller,
+    Json(part): Json<LogPart>,
+) -> Result<Answer<LogPartTaken>, Problem> {
+    if part.lines.len() > MAX_LINES {
+        return Err(Problem::field("lines", format!("at most {MAX_LINES} at once")));
+    }
+    let go_on = app.relay.answer(agent.cluster, part.id, part.lines, part.end).await;
+    Ok(Answer(LogPartTaken { go_on }))
+}
