@@ -24,7 +24,7 @@ const MOST: usize = 100;
 /// A question to an agent.
 #[derive(Debug, Clone)]
 pub(crate) struct Ask {
-    pub(crate) id: u64,
+    pub(crate) id: u32,
     pub(crate) replica: ReplicaId,
     pub(crate) from: LogsFrom,
     pub(crate) follow: bool,
@@ -44,12 +44,12 @@ pub(crate) struct Relay(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    open: Mutex<HashMap<u64, Open>>,
-    changed: watch::Sender<u64>,
+    open: Mutex<HashMap<u32, Open>>,
+    changed: watch::Sender<u32>,
 }
 
 impl Relay {
-    fn open(&self) -> MutexGuard<'_, HashMap<u64, Open>> {
+    fn open(&self) -> MutexGuard<'_, HashMap<u32, Open>> {
         self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -85,14 +85,14 @@ impl Relay {
         from: LogsFrom,
         follow: bool,
         answer: mpsc::Sender<Vec<LogLine>>,
-    ) -> Result<u64, String> {
+    ) -> Result<u32, String> {
         let mut open = self.open();
         if open.values().filter(|other| other.cluster == cluster).count() >= MOST {
             return Err(format!("{MOST} logs of its cluster are being read already."));
         }
         let mut id = 0;
         self.0.changed.send_modify(|last| {
-            *last += 1;
+            *last = last.wrapping_add(1);
             id = *last;
         });
         let ask = Ask { id, replica, from, follow };
@@ -129,7 +129,7 @@ impl Relay {
     pub(crate) async fn answer(
         &self,
         cluster: ClusterId,
-        id: u64,
+        id: u32,
         lines: Vec<LogLine>,
         is_end: bool,
     ) -> bool {
@@ -146,7 +146,7 @@ impl Relay {
 /// Ends the question when nobody listens any more.
 struct Question {
     relay: Relay,
-    id: u64,
+    id: u32,
 }
 
 impl Drop for Question {

@@ -24,7 +24,7 @@ const MAX_LINES: usize = 10_000;
 #[derive(Serialize, ToSchema)]
 pub(crate) struct LogAsk {
     /// Names the question; answers carry it back.
-    id: u64,
+    id: u32,
     /// Whose log.
     replica: ReplicaName,
     /// Where to begin: `"start"`, `{"last": 10}` or `{"after": "…"}`, the `next` of a line.
@@ -80,7 +80,7 @@ pub(crate) async fn agent_log_asks(
 #[serde(deny_unknown_fields)]
 pub(crate) struct LogPart {
     /// The question's id.
-    id: u64,
+    id: u32,
     /// The next lines; none to see whether somebody still listens.
     #[schema(value_type = Vec<Object>)]
     lines: Vec<LogLine>,

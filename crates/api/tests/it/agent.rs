@@ -356,3 +356,26 @@ on_both_engines! {
         check_books(paddock.db()).await;
     }
 }
+
+on_both_engines! {
+    async fn a_log_on_another_machine_is_told_by_its_agent(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let ann = paddock.owner("ann").await;
+        let (_, agent) = hosted(&paddock, &ann, "far").await;
+        let (_, other) = hosted(&paddock, &ann, "further").await;
+        let (id, wish) = deploy(&paddock, &ann, &agent, 4).await;
+        let asking = ann.request("GET", &format!("{}/logs?follow=true", deployment_path(&id)));
+        let asking = tokio::spawn(async move { asking.send().await.unwrap().text().await.unwrap() });
+        assert_eq!(other.get("/api/v1/agent/logs?wait=0").await.expect(200)["items"], json!([]));
+        let asked = agent.get("/api/v1/agent/logs?wait=10").await.expect(200)["items"][0].clone();
+        assert_eq!((&asked["replica"], &asked["follow"]), (&wish["replica"], &json!(true)));
+        let line = |text: &str| json!({"at": "2026-11-16T00:00:00Z", "source": "stdout", "text": text, "next": "1"});
+        let part = |text: &str, end: bool| json!({"id": asked["id"], "lines": [line(text)], "end": end});
+        let lie = other.post("/api/v1/agent/logs", part("a lie", false)).await.expect(200);
+        assert_eq!(lie["go_on"], false);
+        let taken = agent.post("/api/v1/agent/logs", part("one", false)).await.expect(200);
+        assert_eq!(taken["go_on"], true);
+        agent.post("/api/v1/agent/logs", part("two", true)).await.expect(200);
+        assert_eq!(asking.await.unwrap(), "one\ntwo\n");
+    }
+}

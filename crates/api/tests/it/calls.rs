@@ -276,7 +276,7 @@ fn agents() -> Vec<Entry> {
         (
             "POST /api/v1/agent/logs",
             json!({"id": 1, "lines": [], "end": true}),
-            vec![("id", Whole(0, i64::MAX)), ("lines", LogLines), ("end", YesOrNo)],
+            vec![("id", Whole(0, 4_294_967_295)), ("lines", LogLines), ("end", YesOrNo)],
         ),
         (
             "POST /api/v1/agent/heartbeat",

@@ -31,7 +31,7 @@ struct Asks {
 
 #[derive(Deserialize)]
 struct Ask {
-    id: u64,
+    id: u32,
     replica: ReplicaId,
     from: LogsFrom,
     follow: bool,
@@ -72,7 +72,7 @@ async fn ask(connection: &Connection) -> Result<Asks, Failure> {
 }
 
 /// Tells lines as they come, until there are no more or nobody listens.
-async fn answer(connection: &Connection, id: u64, mut lines: LogStream) -> Result<(), Failure> {
+async fn answer(connection: &Connection, id: u32, mut lines: LogStream) -> Result<(), Failure> {
     let mut part = Vec::new();
     loop {
         let is_end = tokio::time::timeout(STILL_THERE, gather(&mut lines, &mut part)).await;
