@@ -83,6 +83,18 @@ async fn a_killed_porter_is_replaced_with_the_same_ports_by_a_start_and_by_a_new
     lab.runtime = Some(Embedded::probe(lab.options.clone()).await.unwrap());
     assert!(get(&endpoints[0], "/").contains("hello"));
     assert_eq!(lab.runtime().list()[0].endpoints, endpoints);
+
+    // As a server from before there were porters leaves it.
+    lab.runtime = None;
+    let third = porter(&lab);
+    kill(third);
+    soon("it is killed", || !lives(third)).await;
+    for file in ["porter.json", "porter.err", "ports.json"] {
+        std::fs::remove_file(lab.options.dir.join("containers/web-0").join(file)).unwrap();
+    }
+    lab.runtime = Some(Embedded::probe(lab.options.clone()).await.unwrap());
+    assert!(get(&endpoints[0], "/").contains("hello"));
+    assert_eq!(lab.runtime().list()[0].endpoints, endpoints);
     stop(&lab).await;
 }
 

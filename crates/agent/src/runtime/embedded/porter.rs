@@ -121,10 +121,11 @@ pub(super) fn is_lost(place: &Place) -> bool {
 
 /// Returns when a container's porter is gone; never, if it has none.
 pub(super) async fn gone(place: &Place) {
-    let Some(Ports { porter, .. }) = read_json(&place.ports()) else {
+    if !place.porter().exists() {
         return std::future::pending().await;
-    };
-    match handle(porter) {
+    }
+    let ports: Option<Ports> = read_json(&place.ports());
+    match ports.and_then(|ports| handle(ports.porter)) {
         Some(porter) => ended(porter).await,
         None => tokio::time::sleep(LOOK).await,
     }

@@ -34,9 +34,9 @@ impl Embedded {
             return;
         }
         // First, so that nobody is led to a container that is going.
-        let is_alone = porter::end(&place).await;
+        let is_closed = porter::end(&place).await;
         self.end_shim(&place).await;
-        if !is_alone {
+        if !is_closed {
             // Its files are what it can be found by the next time.
             tracing::error!(container = name, "the porter of a container does not go away");
             return;
