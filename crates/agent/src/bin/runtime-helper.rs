@@ -1,5 +1,5 @@
-//! A stand-in for the server in the embedded runtime's tests: fetcher and shim, or a server that
-//! starts one container and can be killed. Not part of the product.
+//! A stand-in for the server in the embedded runtime's tests: fetcher, shim and porter, or a server
+//! that starts one container and can be killed. Not part of the product.
 
 use std::collections::BTreeMap;
 use std::io::Write;

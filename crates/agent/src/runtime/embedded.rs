@@ -1,8 +1,9 @@
 //! The embedded runtime: runs OCI images on this machine with nothing but this program and Linux.
 //!
 //! The server's own process never forks, mounts or unpacks: a *fetcher* brings images, a *shim* per
-//! container runs it and outlives the server. What there is is told by files and by a lock that a
-//! living shim holds, so that a server that was killed finds everything again.
+//! container runs it, a *porter* holds its published ports, and both outlive the server. What there is
+//! is told by files and by locks that a living shim or porter holds, so that a server that was killed
+//! finds everything again.
 
 mod cgroup;
 mod child;
@@ -14,6 +15,7 @@ mod logs;
 mod network;
 mod options;
 mod plan;
+mod porter;
 mod probe;
 mod raw;
 mod replica;
@@ -23,9 +25,7 @@ mod start;
 mod stop;
 mod unpack;
 
-use std::collections::HashMap;
 use std::fs::File;
-use std::sync::Mutex;
 use std::time::Instant;
 
 use rustix::fs::{FlockOperation, flock};
@@ -34,7 +34,6 @@ use tokio::sync::{OwnedMutexGuard, RwLock, Semaphore};
 use super::locks::{Locks, lock, one_of};
 use dirs::{Dirs, read_json};
 use image::Image;
-use network::proxy::{Proxy, listen};
 use plan::{Place, Plan};
 
 pub use child::child_main;
@@ -46,7 +45,7 @@ pub use running::Listed;
 /// How many images are fetched at once.
 const MAX_FETCHES: usize = 16;
 
-/// The runtime. Dropping it closes the published ports and leaves containers running.
+/// The runtime. Dropping it leaves containers running and their ports open.
 pub struct Embedded {
     options: Options,
     dirs: Dirs,
@@ -57,7 +56,6 @@ pub struct Embedded {
     /// Held while an image is fetched: the one of a moment ago will do.
     images: Locks<Option<(Instant, Image)>>,
     fetches: Semaphore,
-    proxies: Mutex<HashMap<String, Proxy>>,
     /// Shared by those who are about to use layers, taken alone by who removes them.
     layers: RwLock<()>,
     /// Held as long as this lives: two of us in one directory would undo each other's work.
@@ -98,7 +96,6 @@ impl Embedded {
             names: Locks::default(),
             images: Locks::default(),
             fetches: Semaphore::new(MAX_FETCHES),
-            proxies: Mutex::default(),
             layers: RwLock::default(),
             _lock: lock,
             options,
@@ -107,7 +104,7 @@ impl Embedded {
         Ok(embedded)
     }
 
-    /// Opens the ports again of what runs, and throws away what was left half done.
+    /// Makes sure that what runs can be reached, and throws away what was left half done.
     async fn resume(&self, plans: &[Plan]) {
         let _ = std::fs::remove_dir_all(self.dirs.temporary());
         let _ = self.dirs.create();
@@ -131,21 +128,22 @@ impl Embedded {
         }
     }
 
-    /// Opens a container's ports on the loopback, the same as before if they are free; all its
-    /// endpoints.
+    /// Makes sure that a living container's ports lead to it, the same as before if they are free;
+    /// all its endpoints.
     async fn publish(&self, place: &Place, mut plan: Plan) -> Result<Vec<String>, String> {
-        let name = plan.container.name.clone();
         if let Some(link) = &plan.link
-            && !lock(&self.proxies).contains_key(&name)
+            && !plan.container.ports.is_empty()
+            && running::is_alive(place)
         {
-            let failed = |error: std::io::Error| format!("No port could be opened: {error}.");
-            let listeners = listen(&plan.published).await.map_err(failed)?;
-            let ports = ports_of(&listeners).map_err(failed)?;
-            let proxy = Proxy::start(listeners, link.address, &plan.container.ports);
-            lock(&self.proxies).insert(name, proxy);
+            let ports = self.porter(place, &plan, link).await?;
             if ports != plan.published {
+                if !plan.published.is_empty() {
+                    let (container, before) = (&plan.container.name, &plan.published);
+                    tracing::warn!(container, ?before, ?ports, "its ports are others than before");
+                }
                 plan.published = ports;
-                dirs::write_json(&place.plan(), &plan).map_err(failed)?;
+                dirs::write_json(&place.plan(), &plan)
+                    .map_err(|error| format!("No port could be opened: {error}."))?;
             }
         }
         Ok(endpoints(&plan))
@@ -190,10 +188,6 @@ fn names(dirs: &Dirs) -> Vec<String> {
 fn plans(dirs: &Dirs) -> Vec<Plan> {
     let plan = |name: &String| read_json(&Place(dirs.container(name)).plan());
     names(dirs).iter().filter_map(plan).collect()
-}
-
-fn ports_of(listeners: &[tokio::net::TcpListener]) -> std::io::Result<Vec<u16>> {
-    listeners.iter().map(|listener| listener.local_addr().map(|address| address.port())).collect()
 }
 
 /// Where a container's ports can be reached.

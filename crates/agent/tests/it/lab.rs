@@ -135,6 +135,13 @@ pub(crate) fn container(name: &str, image: &str) -> Container {
     }
 }
 
+/// A number that a document of a container says.
+pub(crate) fn number(lab: &Lab, file: &str, field: &str) -> i32 {
+    let text = fs::read(lab.dir_of("containers").join(file)).unwrap();
+    let document: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    i32::try_from(document[field].as_i64().unwrap()).unwrap()
+}
+
 pub(crate) fn kill(pid: i32) {
     let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL);
 }

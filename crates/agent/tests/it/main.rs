@@ -10,6 +10,7 @@ mod engine;
 mod lab;
 mod limits;
 mod packing;
+mod porter;
 mod registry;
 mod running;
 mod survival;

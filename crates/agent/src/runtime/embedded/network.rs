@@ -2,13 +2,12 @@
 //!
 //! Containers reach the machine and, through it, the world, but not each other: they may belong to
 //! different tenants. The machine reaches them by their addresses; users reach them through
-//! [`proxy`] on its loopback.
+//! porters on its loopback.
 
 pub(crate) mod attach;
 mod egress;
 pub(crate) mod names;
 pub(crate) mod netlink;
-pub(crate) mod proxy;
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;

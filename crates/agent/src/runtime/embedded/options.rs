@@ -25,7 +25,7 @@ pub struct Options {
     pub dir: PathBuf,
     /// Tells this installation's cgroups and links from those of others; `a-z0-9-`, at most 20.
     pub instance: String,
-    /// The program to run as fetcher and shim; it must call [`child_main`](super::child_main) first.
+    /// The program to run as fetcher, shim and porter; it must call [`child_main`](super::child_main) first.
     pub program: PathBuf,
     /// The largest image, packed or unpacked.
     pub max_image_bytes: u64,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::container::Container;
 use super::image::Image;
 
-/// What a shim shall do: written once by the server, before the shim starts.
+/// What a shim shall do: written by the server, before the shim starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Plan {
     pub(crate) container: Container,
@@ -22,7 +22,8 @@ pub(crate) struct Plan {
     pub(crate) cgroup: String,
     /// Its place in the network; none: the machine's own network.
     pub(crate) link: Option<Link>,
-    /// The ports on this machine's loopback, one for each of the container's.
+    /// The ports on this machine's loopback, one for each of the container's: the server's copy of
+    /// what the porter says, and what another porter shall take. Nothing to the shim.
     pub(crate) published: Vec<u16>,
     pub(crate) stop_grace_ms: u64,
     pub(crate) restart_first_ms: u64,
@@ -99,6 +100,14 @@ impl Place {
     /// Held by the shim as long as it lives: this, not a process id, tells whether it does.
     pub(crate) fn lock(&self) -> PathBuf {
         self.0.join("lock")
+    }
+    /// What the container's porter shall do. Held by it as long as it lives.
+    pub(crate) fn porter(&self) -> PathBuf {
+        self.0.join("porter.json")
+    }
+    /// What the porter listens on.
+    pub(crate) fn ports(&self) -> PathBuf {
+        self.0.join("ports.json")
     }
     pub(crate) fn logs(&self) -> PathBuf {
         self.0.join("logs")

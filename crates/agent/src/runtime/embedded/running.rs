@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use model::deployment::Restart;
@@ -11,11 +12,14 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::dirs::read_json;
 use super::plan::{End, Phase, Place, Plan, State, boot_id};
-use super::{Container, Embedded, cgroup, endpoints, plans};
+use super::{Container, Embedded, cgroup, endpoints, one_of, plans, porter};
 use crate::runtime::{Condition, sentence};
 
 /// How often a state is looked at: a restart that is faster is not seen.
-const LOOK: Duration = Duration::from_millis(200);
+pub(super) const LOOK: Duration = Duration::from_millis(200);
+
+/// How long until ports that could not be opened again are tried again.
+const MEND_AGAIN: Duration = Duration::from_secs(5);
 
 /// A container of ours that exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,11 +70,29 @@ impl Embedded {
             let version = version(&place);
             match look(&place) {
                 Look::Is(now) if now != *seen => return now,
+                Look::Is(_) if self.mend(name, &place).await => {}
                 Look::Is(_) => unlike(&place, version).await,
                 Look::Soon => tokio::time::sleep(Duration::from_millis(20)).await,
                 Look::Lost => return self.lost(name, seen).await,
             }
         }
+    }
+
+    /// Puts another porter in the place of one that was killed; was there something to do?
+    async fn mend(&self, name: &str, place: &Place) -> bool {
+        // Who is doing something with the container looks after its ports as well.
+        let Ok(alone) = one_of(&self.names, name).try_lock_owned() else { return false };
+        if !porter::is_lost(place) || !is_alive(place) {
+            return false;
+        }
+        let Some(plan) = read_json::<Plan>(&place.plan()) else { return false };
+        tracing::warn!(container = name, "its porter was killed, starting another one");
+        if let Err(error) = self.publish(place, plan).await {
+            tracing::error!(container = name, error, "it can't be reached");
+            drop(alone);
+            tokio::time::sleep(MEND_AGAIN).await;
+        }
+        true
     }
 
     async fn lost(&self, name: &str, seen: &Condition) -> Condition {
@@ -146,7 +168,7 @@ fn version(place: &Place) -> Option<(u64, SystemTime)> {
     Some((metadata.ino(), metadata.modified().ok()?))
 }
 
-/// Returns when a container's state is not this version any more, or its shim has gone.
+/// Returns when a container's state is not this version any more, or its shim or porter has gone.
 async fn unlike(place: &Place, seen: Option<(u64, SystemTime)>) {
     let state: Option<State> = read_json(&place.state());
     let shim = state.filter(|_| is_alive(place)).map(|state| state.shim);
@@ -161,18 +183,23 @@ async fn unlike(place: &Place, seen: Option<(u64, SystemTime)>) {
             tokio::time::sleep(LOOK).await;
         }
     };
-    tokio::select! { () = ends => {}, () = changes => {} }
+    tokio::select! { () = ends => {}, () = changes => {}, () = porter::gone(place) => {} }
 }
 
 /// Does a container's shim live? Process ids can be reused, a lock can't.
 pub(super) fn is_alive(place: &Place) -> bool {
-    let Ok(file) = File::open(place.lock()) else { return false };
+    is_held(&place.lock())
+}
+
+/// Does a living process hold this file?
+pub(super) fn is_held(lock: &Path) -> bool {
+    let Ok(file) = File::open(lock) else { return false };
     flock(&file, FlockOperation::NonBlockingLockShared).is_err()
 }
 
-/// Something to signal and to wait for a living shim by.
-pub(super) fn handle(shim: i32) -> Option<OwnedFd> {
-    pidfd_open(Pid::from_raw(shim)?, PidfdFlags::empty()).ok()
+/// Something to signal and to wait for a living process by.
+pub(super) fn handle(process: i32) -> Option<OwnedFd> {
+    pidfd_open(Pid::from_raw(process)?, PidfdFlags::empty()).ok()
 }
 
 /// Returns when a process is gone.
@@ -180,7 +207,12 @@ pub(super) async fn gone(shim: i32) {
     let Some(handle) = handle(shim) else {
         return tokio::time::sleep(Duration::from_millis(20)).await;
     };
-    match super::raw::readable(handle) {
+    ended(handle).await;
+}
+
+/// Returns when the process of a handle is gone.
+pub(super) async fn ended(process: OwnedFd) {
+    match super::raw::readable(process) {
         Ok(handle) => drop(handle.readable().await),
         Err(_) => tokio::time::sleep(Duration::from_millis(200)).await,
     }

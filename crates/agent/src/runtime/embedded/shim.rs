@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 use model::deployment::Restart;
 use rustix::fs::{FlockOperation, flock};
 
+use super::child::tell;
 use super::dirs::{read_json, write_json};
 use super::network::attach;
 use super::plan::{End, Phase, Place, Plan, State};
@@ -41,21 +42,9 @@ pub(crate) fn child(directory: &Path) -> ExitCode {
     match Shim::prepare(place) {
         Ok(shim) => shim.keep(),
         Err(why) => {
-            tell(&Err(why));
+            tell::<()>(&Err(why));
             ExitCode::FAILURE
         }
-    }
-}
-
-/// Tells the server, if it still listens, how the start went.
-fn tell(started: &Result<(), String>) {
-    let mut stdout = std::io::stdout().lock();
-    let _ = serde_json::to_writer(&mut stdout, started);
-    let _ = stdout.flush();
-    drop(stdout);
-    // Its end of the pipe closes: there is nothing more to hear.
-    if let Ok(null) = File::options().write(true).open("/dev/null") {
-        let _ = rustix::stdio::dup2_stdout(null);
     }
 }
 
@@ -104,7 +93,7 @@ impl Shim {
                 }
                 Err(why) if !told => {
                     self.end(End { code: None, reason: why.clone() });
-                    tell(&Err(why));
+                    tell::<()>(&Err(why));
                     return ExitCode::FAILURE;
                 }
                 Err(reason) => End { code: None, reason },

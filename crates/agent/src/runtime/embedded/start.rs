@@ -1,21 +1,17 @@
 //! Starting a container, or finding that it runs.
 
-use std::os::fd::OwnedFd;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 
-use super::child::Task;
+use super::child::{NoWord, Task, first_word};
 use super::dirs::{read_json, write_json};
 use super::image::Image;
 use super::image::fetch::{NoImage, fetch};
-use super::network::proxy::{Proxy, listen};
 use super::plan::{Phase, Place, Plan, State, boot_id};
 use super::running::is_alive;
-use super::{Container, Embedded, endpoints, lock, one_of, ports_of};
+use super::{Container, Embedded, one_of};
 
 /// An image that was asked for so short a time ago is still the same.
 const FRESH: Duration = Duration::from_secs(10);
@@ -85,10 +81,7 @@ impl Embedded {
         let failed =
             |error: std::io::Error| format!("The container could not be prepared: {error}.");
         let mut plan = self.plan(container, image);
-        let mut listeners = Vec::new();
         if self.own_network {
-            listeners = listen(&vec![0; container.ports.len()]).await.map_err(failed)?;
-            plan.published = ports_of(&listeners).map_err(failed)?;
             plan.link = Some(self.network.lock().await.take().await?);
         } else {
             check_ports(&container.ports).await?;
@@ -96,12 +89,8 @@ impl Embedded {
         // From here to the plan on disk nothing waits: what was taken is known to who cleans up.
         std::fs::create_dir_all(place.path()).map_err(failed)?;
         write_json(&place.plan(), &plan).map_err(failed)?;
-        if let Some(link) = &plan.link {
-            let proxy = Proxy::start(listeners, link.address, &container.ports);
-            lock(&self.proxies).insert(container.name.clone(), proxy);
-        }
         self.shim(place).await?;
-        Ok(endpoints(&plan))
+        self.publish(place, plan).await
     }
 
     fn plan(&self, container: &Container, image: Image) -> Plan {
@@ -128,55 +117,19 @@ impl Embedded {
     async fn shim(&self, place: &Place) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("The container's shim can't start: {error}.");
         let complaints = std::fs::File::create(place.complaints()).map_err(failed)?;
-        let mut child = tokio::process::Command::new(&self.options.program)
+        let mut command = tokio::process::Command::new(&self.options.program);
+        command
             .arg(Task::Shim.argument())
             .arg(place.path())
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
             .stderr(complaints)
-            .current_dir("/")
-            .spawn()
-            .map_err(failed)?;
-        let unready = Unready::of(child.id());
-        let mut answer = Vec::new();
-        let read = async {
-            match child.stdout.take() {
-                Some(mut stdout) => stdout.read_to_end(&mut answer).await,
-                None => Ok(0),
-            }
-        };
-        match tokio::time::timeout(START, read).await {
-            Ok(read) => read.map_err(failed)?,
-            Err(_) => return Err("The container did not start within a minute.".to_owned()),
-        };
-        let started: Result<(), String> = serde_json::from_slice(&answer)
-            .unwrap_or_else(|_| Err("The container's shim ended unexpectedly.".to_owned()));
-        if started.is_ok() {
-            unready.keep();
-        }
-        started
-    }
-}
-
-/// A shim that has not said yet that its container runs: it ends with who waits for it.
-struct Unready(Option<OwnedFd>);
-
-impl Unready {
-    fn of(id: Option<u32>) -> Self {
-        let pid = id.and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        Self(pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()))
-    }
-
-    fn keep(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Unready {
-    fn drop(&mut self) {
-        if let Some(pidfd) = &self.0 {
-            let _ = pidfd_send_signal(pidfd, Signal::KILL);
-        }
+            .current_dir("/");
+        first_word(command, START).await.map_err(|silence| match silence {
+            NoWord::Refused(why) => why,
+            NoWord::Failed(error) => failed(error),
+            NoWord::Late => "The container did not start within a minute.".to_owned(),
+            NoWord::Ended => "The container's shim ended unexpectedly.".to_owned(),
+        })
     }
 }
 

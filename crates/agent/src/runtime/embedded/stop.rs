@@ -7,7 +7,7 @@ use rustix::process::{Signal, pidfd_send_signal};
 use super::dirs::read_json;
 use super::plan::{Place, Plan, State};
 use super::running::{gone, handle, is_alive};
-use super::{Embedded, cgroup, container, lock};
+use super::{Embedded, cgroup, container, porter};
 
 /// How much longer than the container's grace a shim may take.
 const MARGIN: Duration = Duration::from_secs(5);
@@ -29,12 +29,18 @@ impl Embedded {
 
     /// Removes a container, whatever state it is in.
     pub(super) async fn remove(&self, name: &str) {
-        lock(&self.proxies).remove(name);
         let place = self.place(name);
         if !place.path().exists() {
             return;
         }
+        // First, so that nobody is led to a container that is going.
+        let is_closed = porter::end(&place).await;
         self.end_shim(&place).await;
+        if !is_closed {
+            // Its files are what it can be found by the next time.
+            tracing::error!(container = name, "the porter of a container does not go away");
+            return;
+        }
         let plan: Option<Plan> = read_json(&place.plan());
         let (group, path) = (self.cgroup(name), place.path().to_owned());
         let parent = format!("/paddock-{}", self.options.instance);

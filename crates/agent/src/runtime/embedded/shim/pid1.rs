@@ -16,6 +16,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use super::seccomp;
+use crate::runtime::embedded::child::close_others;
 use crate::runtime::embedded::raw;
 
 /// What the first process starts.
@@ -37,7 +38,8 @@ impl Pid1 {
     }
 
     fn run(&self) -> Result<i32, String> {
-        close_all();
+        // The library only marks its files to be closed by the next program; here there is none.
+        close_others();
         // Before anything of the image runs, and for this process too. No filter, no container.
         seccomp::apply()?;
         // Blocked before there is anyone to hand signals to: none is lost, they wait.
@@ -92,15 +94,5 @@ fn mind(child: i32) -> i32 {
                 _ => {}
             }
         }
-    }
-}
-
-/// The library only marks its files to be closed by the next program; here there is none.
-fn close_all() {
-    let Ok(open) = std::fs::read_dir("/proc/self/fd") else { return };
-    let numbers: Vec<i32> =
-        open.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    for number in numbers.into_iter().filter(|number| *number > 2) {
-        let _ = nix::unistd::close(number);
     }
 }

@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 
 use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 
-use crate::runtime::embedded::child::Task;
+use crate::runtime::embedded::child::{Task, tell};
 use crate::runtime::embedded::raw;
 use crate::runtime::embedded::unpack::overlay;
 
@@ -25,7 +25,7 @@ pub(crate) fn child(directory: &Path) -> ExitCode {
         }
         Err(error) => error,
     };
-    super::tell(&Err(format!("The container's shim could not be sealed: {error}.")));
+    tell::<()>(&Err(format!("The container's shim could not be sealed: {error}.")));
     ExitCode::FAILURE
 }
 
