@@ -3,9 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 mod client;
+mod client_deploy;
 mod client_deployment;
 mod client_faults;
 mod client_help;
+mod client_logs;
 mod fake;
 mod house;
 mod process;
