@@ -78,7 +78,10 @@ fn a_wait_ends_with_the_reason_of_a_failure() {
     let server = Setup::new().arg("--simulated-fail", "broken").start();
     let ann = with_nodes(&server);
     ann.run("deploy broken:1 --name web --cluster duo --replicas 2 --restart never --wait=60")
-        .fails(1, &["error: deployment web failed: ", "told to fail", "hint: \"paddock deployment logs"]);
+        .fails(
+            1,
+            &["error: deployment web failed: ", "told to fail", "hint: \"paddock deployment logs"],
+        );
 }
 
 #[test]
@@ -96,9 +99,11 @@ fn a_dry_run_tells_what_would_happen_and_does_nothing() {
     ann.run("deployment create --image nginx:1 --cluster duo --cpu 2 --priority 9 --dry-run")
         .succeeds()
         .prints(&["0        displace  duo      a     batch/0  -\n"]);
-    ann.run("deploy nginx:1 --cluster duo --cpu 2 --dry-run")
-        .succeeds()
-        .prints(&["wait", "missing on duo/a: 2 cpu", "in the way: batch/0"]);
+    ann.run("deploy nginx:1 --cluster duo --cpu 2 --dry-run").succeeds().prints(&[
+        "wait",
+        "missing on duo/a: 2 cpu",
+        "in the way: batch/0",
+    ]);
     ann.run("deploy nginx:1 --cluster duo --cpu 64 --dry-run")
         .succeeds()
         .prints(&["can never start", "even when it is empty"]);
@@ -149,7 +154,8 @@ fn what_waits_is_in_the_queue_and_can_be_explained() {
     let explained = ann.json("deployment explain low");
     assert_eq!(explained["replicas"][0]["verdict"], "not_now");
     assert_eq!(explained["replicas"][0]["position"], 1);
-    ann.run("deployment explain nothing").fails(1, &["no deployment \"nothing\"", "deployment list"]);
+    ann.run("deployment explain nothing")
+        .fails(1, &["no deployment \"nothing\"", "deployment list"]);
 }
 
 #[test]

@@ -80,8 +80,7 @@ fn who_follows_ends_with_the_deployment_and_quietly_with_ctrl_c() {
     ann.run("deploy nginx:1 --name web --cluster prod --wait=60").succeeds();
     let follow = || {
         let mut command = ann.command("deployment logs web -f");
-        let mut child =
-            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert!(line.starts_with("simulated: started"), "{line}");
