@@ -12,10 +12,10 @@ use store::{Db, Stop, task};
 
 use crate::cache::{self, Cache};
 use crate::logs::Logs;
-use crate::relay::Relay;
 use crate::observe::Metrics;
 use crate::password::Passwords;
 use crate::pulse::Pulse;
+use crate::relay::Relay;
 use crate::throttle::Throttle;
 
 /// What of the API can be set.

@@ -2,8 +2,8 @@
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
-use model::log::{LogLine, LogsFrom};
 use model::ReplicaId;
+use model::log::{LogLine, LogsFrom};
 
 /// Lines of a log, as they come.
 pub type Lines = BoxStream<'static, LogLine>;

@@ -133,7 +133,11 @@ impl Relay {
         lines: Vec<LogLine>,
         is_end: bool,
     ) -> bool {
-        let found = self.open().get(&id).filter(|open| open.cluster == cluster).map(|open| open.answer.clone());
+        let found = self
+            .open()
+            .get(&id)
+            .filter(|open| open.cluster == cluster)
+            .map(|open| open.answer.clone());
         let Some(answer) = found else { return false };
         let is_heard = answer.send(lines).await.is_ok();
         if is_end || !is_heard {

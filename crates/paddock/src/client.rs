@@ -14,6 +14,7 @@ mod format;
 mod http;
 mod invite;
 mod login;
+mod names;
 mod org;
 mod page;
 mod parse;
@@ -22,6 +23,7 @@ mod print;
 mod problem;
 mod progress;
 mod prompt;
+mod queue;
 mod resources;
 mod sse;
 mod subject;
@@ -72,9 +74,13 @@ pub(crate) enum Command {
     /// Clusters: where things run
     #[command(subcommand, after_help = "Example:\n  paddock cluster list")]
     Cluster(cluster::Command),
+    /// Deploys an image: the short way to make a deployment
+    Deploy(deployment::Deploy),
     /// Deployments: what runs
     #[command(subcommand, after_help = "Example:\n  paddock deployment list")]
     Deployment(deployment::Command),
+    /// What waits for room, first in line first
+    Queue(queue::Args),
     /// What has happened, and with -f what happens
     Events(events::Args),
 }
@@ -108,7 +114,9 @@ async fn dispatch(global: Global, command: Command, printer: &mut Printer) -> Re
         Command::Whoami => login::whoami(&api, printer).await,
         Command::Org(command) => org::run(command, &api, session, printer).await,
         Command::Cluster(command) => cluster::run(command, &api, printer).await,
+        Command::Deploy(args) => deployment::deploy(args, &api, printer).await,
         Command::Deployment(command) => deployment::run(command, &api, printer).await,
+        Command::Queue(args) => queue::run(args, &api, printer).await,
         Command::Events(args) => events::run(args, &api, printer).await,
     }
 }

@@ -28,6 +28,11 @@ impl Call {
         Self::new(Method::DELETE, path, None)
     }
 
+    /// Changes something to what `body` says: doing so twice is doing so once.
+    pub(crate) fn patch(path: &[&str], body: Value) -> Self {
+        Self::new(Method::PATCH, path, Some(body))
+    }
+
     /// Does something that is not safe to repeat.
     pub(crate) fn post(path: &[&str], body: Option<Value>) -> Self {
         Self::new(Method::POST, path, body)
@@ -71,6 +76,7 @@ mod tests {
             (Call::get(&["clusters"]), true),
             (Call::delete(&["clusters", "x"]), true),
             (Call::create(&["clusters"], Value::Null), true),
+            (Call::patch(&["clusters", "x"], Value::Null), true),
             (Call::post(&["login"], None), false),
         ] {
             assert_eq!(call.is_repeatable(), repeatable, "{call:?}");

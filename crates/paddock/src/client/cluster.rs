@@ -1,5 +1,6 @@
 //! `paddock cluster`: making, listing, showing and deleting clusters.
 
+mod node;
 mod token;
 mod view;
 
@@ -14,6 +15,7 @@ use super::print::Printer;
 use super::resources::{Resources, unique};
 use super::subject::{self, CLUSTER};
 use super::wait::Wait;
+use node::Node;
 
 /// `paddock cluster …`.
 #[derive(clap::Subcommand)]
@@ -22,7 +24,8 @@ pub(crate) enum Command {
     #[command(after_help = "\
 Example:
   paddock cluster create prod --cpu 4 --ram 8Gi --wait
-  paddock cluster create lab --cpu 8 --ram 64Gi --resource gpu=2 --label team=research")]
+  paddock cluster create lab --cpu 8 --ram 64Gi --resource gpu=2 --label team=research
+  paddock cluster create duo --node name=a,cpu=4,ram=8Gi,label.zone=x --node name=b,cpu=2,ram=4Gi")]
     Create {
         /// What the cluster is called
         name: String,
@@ -37,8 +40,8 @@ Example:
         #[command(flatten)]
         limit: Limit,
     },
-    /// Shows all of one cluster
-    #[command(after_help = "Example:\n  paddock cluster show prod")]
+    /// Shows all of one cluster, with its nodes if there are several
+    #[command(visible_alias = "get", after_help = "Example:\n  paddock cluster show prod")]
     Show {
         /// Its name or its id
         #[arg(value_name = "NAME-OR-ID")]
@@ -69,6 +72,9 @@ Example:
 pub(crate) struct Spec {
     #[command(flatten)]
     capacity: Resources,
+    /// What the cluster is made of, instead of --cpu and --ram; may be repeated
+    #[arg(long = "node", value_name = "name=NAME,TYPE=QUANTITY…[,label.KEY=VALUE]", value_parser = node::parse)]
+    nodes: Vec<Node>,
     /// A label; may be repeated
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse::pair)]
     labels: Vec<(String, String)>,
@@ -120,7 +126,14 @@ async fn show(api: &Api, printer: &mut Printer, which: &str) -> Result<(), Error
 
 /// The body of the request: what was not said is not sent, so that the server's defaults hold.
 fn request(name: &str, spec: Spec) -> Result<Value, Error> {
-    let mut body = json!({ "name": name, "capacity": spec.capacity.by_type()? });
+    let mut body = json!({ "name": name });
+    // The capacity of several nodes is their sum, and need not be said.
+    if spec.nodes.is_empty() || !spec.capacity.is_empty() {
+        body["capacity"] = json!(spec.capacity.by_type()?);
+    }
+    if !spec.nodes.is_empty() {
+        body["nodes"] = json!(spec.nodes);
+    }
     let labels = unique("label", spec.labels)?;
     if !labels.is_empty() {
         body["labels"] = json!(labels);

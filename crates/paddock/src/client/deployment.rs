@@ -1,7 +1,14 @@
-//! `paddock deployment`: making, listing, showing and deleting deployments.
+//! `paddock deployment`: making, listing, showing, scaling and deleting deployments, what they say
+//! and why they wait.
 
+mod create;
+mod explain;
+mod forecast;
+mod logs;
+mod scale;
 mod spec;
 mod view;
+mod why;
 
 use clap::builder::PossibleValuesParser;
 use model::deployment::Status;
@@ -13,7 +20,9 @@ use super::page::{self, Limit};
 use super::print::Printer;
 use super::subject::{self, CLUSTER, DEPLOYMENT};
 use super::wait::Wait;
-pub(crate) use spec::Spec;
+use create::How;
+pub(crate) use create::{Deploy, deploy};
+use spec::Spec;
 
 /// `paddock deployment …`.
 #[derive(clap::Subcommand)]
@@ -22,7 +31,8 @@ pub(crate) enum Command {
     #[command(after_help = "\
 Example:
   paddock deployment create --name web --image nginx:1 --cpu 500m --ram 256Mi --port 80 --wait
-  paddock deployment create --image busybox:1 --cpu 100m --ram 32Mi -- echo hello")]
+  paddock deployment create --image busybox:1 --cpu 100m --ram 32Mi -- echo hello
+  paddock deployment create --cpu 2 --ram 1Gi --run-for 2h --dry-run")]
     Create {
         /// The container image
         #[arg(long)]
@@ -30,7 +40,7 @@ Example:
         #[command(flatten)]
         spec: Box<Spec>,
         #[command(flatten)]
-        wait: Wait,
+        how: How,
     },
     /// Lists deployments
     #[command(
@@ -47,12 +57,33 @@ Example:
         #[command(flatten)]
         limit: Limit,
     },
-    /// Shows all of one deployment
-    #[command(after_help = "Example:\n  paddock deployment show web")]
+    /// Shows all of one deployment, with its replicas
+    #[command(visible_alias = "get", after_help = "Example:\n  paddock deployment show web")]
     Show {
         /// Its name or its id
         #[arg(value_name = "NAME-OR-ID")]
         which: String,
+    },
+    /// Shows what a deployment's replicas say
+    Logs(logs::Args),
+    /// Explains why a deployment is where it is: what is missing where, and who is in the way
+    #[command(after_help = "Example:\n  paddock deployment explain web")]
+    Explain {
+        /// Its name or its id
+        #[arg(value_name = "NAME-OR-ID")]
+        which: String,
+    },
+    /// Sets how many replicas of a deployment run
+    #[command(after_help = "Example:\n  paddock deployment scale web 3 --wait")]
+    Scale {
+        /// Its name or its id
+        #[arg(value_name = "NAME-OR-ID")]
+        which: String,
+        /// How many of it run
+        #[arg(value_name = "N", value_parser = scale::count, allow_negative_numbers = true)]
+        replicas: u32,
+        #[command(flatten)]
+        wait: Wait,
     },
     /// Stops and deletes a deployment
     #[command(
@@ -78,29 +109,20 @@ fn statuses() -> PossibleValuesParser {
 /// Carries out one of the commands.
 pub(crate) async fn run(command: Command, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     match command {
-        Command::Create { image, spec, wait } => create(api, printer, image, *spec, wait).await,
+        Command::Create { image, spec, how } => create::run(api, printer, image, *spec, how).await,
         Command::List { cluster, status, limit } => {
             list(api, printer, cluster.as_deref(), status.as_deref(), limit.limit).await
         }
         Command::Show { which } => show(api, printer, &which).await,
+        Command::Logs(args) => logs::run(args, api, printer).await,
+        Command::Explain { which } => explain::run(api, printer, &which).await,
+        Command::Scale { which, replicas, wait } => {
+            scale::run(api, printer, &which, replicas, wait.limit()).await
+        }
         Command::Delete { which, yes, wait } => {
             subject::delete(api, printer, &DEPLOYMENT, &which, yes, wait.limit()).await
         }
     }
-}
-
-/// Makes a deployment of `image`, or of nothing but its resources.
-pub(crate) async fn create(
-    api: &Api,
-    printer: &mut Printer,
-    image: Option<String>,
-    spec: Spec,
-    wait: Wait,
-) -> Result<(), Error> {
-    let cluster_id = cluster_id(api, spec.cluster.as_deref()).await?;
-    let body = spec.request(image, cluster_id)?;
-    let answer = subject::create(api, &DEPLOYMENT, body, wait.limit()).await?;
-    printer.answer(&answer, || Ok(view::table(&[api.read(&answer)?])))
 }
 
 async fn list(
@@ -111,7 +133,7 @@ async fn list(
     limit: usize,
 ) -> Result<(), Error> {
     let call = Call::get(&["deployments"])
-        .query("cluster_id", cluster_id(api, cluster).await?)
+        .query("cluster_id", subject::id_if_named(api, &CLUSTER, cluster).await?)
         .query("status", status);
     page::list(api, call, limit).await?.print(api, printer, view::table)
 }
@@ -120,11 +142,4 @@ async fn show(api: &Api, printer: &mut Printer, which: &str) -> Result<(), Error
     let id = subject::find(api, &DEPLOYMENT, which).await?.id;
     let answer = api.send(&Call::get(&["deployments", &id])).await?;
     printer.answer(&answer, || Ok(view::details(&api.read(&answer)?)))
-}
-
-async fn cluster_id(api: &Api, which: Option<&str>) -> Result<Option<String>, Error> {
-    match which {
-        Some(which) => Ok(Some(subject::find(api, &CLUSTER, which).await?.id)),
-        None => Ok(None),
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, HeaderMap, LOCATION, RETRY_AFTER};
+use reqwest::header::{ACCEPT, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::{Request, Response, StatusCode, Url, redirect};
 use serde::de::DeserializeOwned;
 use tokio::time::{sleep, timeout};
@@ -90,11 +90,25 @@ impl Api {
         last_event_id: Option<&str>,
     ) -> Result<Response, Error> {
         let mut request = self.request(call, None)?;
-        let headers = request.headers_mut();
-        headers.insert(ACCEPT, "text/event-stream".parse().expect("plain ASCII"));
         if let Some(id) = last_event_id.and_then(|id| id.parse().ok()) {
-            headers.insert("last-event-id", id);
+            request.headers_mut().insert("last-event-id", id);
         }
+        self.open(request, "text/event-stream", call.needs_token).await
+    }
+
+    /// Opens a stream of lines, each of them JSON.
+    pub(crate) async fn lines(&self, call: &Call) -> Result<Response, Error> {
+        self.open(self.request(call, None)?, "application/x-ndjson", call.needs_token).await
+    }
+
+    /// Waits for the head of an answer; its body may take as long as it likes.
+    async fn open(
+        &self,
+        mut request: Request,
+        accept: &'static str,
+        with_token: bool,
+    ) -> Result<Response, Error> {
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));
         let response = timeout(self.patience, self.http.execute(request))
             .await
             .map_err(|_| self.silent())?
@@ -103,7 +117,7 @@ impl Api {
             return Ok(response);
         }
         let reply = read(response).await.map_err(|failure| self.unreachable(&failure))?;
-        let refused = self.judge(reply, call.needs_token).err();
+        let refused = self.judge(reply, with_token).err();
         Err(refused.unwrap_or_else(|| self.foreign()))
     }
 

@@ -69,12 +69,19 @@ fn flag(field: &str) -> String {
         ("env", "") => "--env".into(),
         ("env", key) => format!("--env {key}"),
         ("cluster_id", _) => "--cluster".into(),
-        ("name" | "password" | "command" | "code", _) => format!("the {head}"),
+        ("node_selector", "") => "--on-label".into(),
+        ("node_selector", key) => format!("--on-label {key}"),
+        ("anti_affinity", _) => "--spread".into(),
+        ("name" | "password" | "command" | "code" | "image", _) => format!("the {head}"),
         (head, _) if head.starts_with("ports") => "--port".into(),
+        (head, "") if head.starts_with("nodes") => "--node".into(),
+        (head, rest) if head.starts_with("nodes") => {
+            format!("--node, its {}", rest.replace('.', " "))
+        }
         (
-            "username" | "display_name" | "expires_in" | "image" | "priority" | "replicas"
-            | "provider" | "cloud_provider" | "region" | "status" | "kind" | "subject" | "type"
-            | "since" | "limit",
+            "username" | "display_name" | "expires_in" | "priority" | "replicas" | "provider"
+            | "cloud_provider" | "region" | "status" | "kind" | "subject" | "type" | "since"
+            | "limit" | "restart" | "run_for" | "replica" | "tail",
             _,
         ) => format!("--{}", head.replace('_', "-")),
         _ => field.clone(),
@@ -102,6 +109,12 @@ mod tests {
             ("name", "the name"),
             ("expires_in", "--expires-in"),
             ("cluster_id", "--cluster"),
+            ("image", "the image"),
+            ("run_for", "--run-for"),
+            ("node_selector", "--on-label"),
+            ("node_selector.zone", "--on-label zone"),
+            ("nodes", "--node"),
+            ("nodes[1].capacity.cpu", "--node, its capacity cpu"),
             ("something.new", "something.new"),
             ("", ""),
         ] {

@@ -21,6 +21,11 @@ pub(crate) struct Resources {
 }
 
 impl Resources {
+    /// Whether anything was said at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.cpu.is_none() && self.ram.is_none() && self.others.is_empty()
+    }
+
     /// All of them by type.
     pub(crate) fn by_type(self) -> Result<BTreeMap<String, String>, Error> {
         let cpu = self.cpu.map(|amount| ("cpu".into(), amount));

@@ -31,6 +31,16 @@ pub(crate) const CLUSTER: Kind = Kind { word: "cluster", path: "clusters", up: &
 pub(crate) const DEPLOYMENT: Kind =
     Kind { word: "deployment", path: "deployments", up: &["running", "completed"] };
 
+impl Kind {
+    /// Why a subject did not get where it should, and where more is to be read.
+    pub(crate) fn failure(&self, subject: &Subject, what: String) -> Error {
+        if self.word != DEPLOYMENT.word {
+            return Error::failed(what);
+        }
+        Error::failed_but(what, format!(r#""paddock deployment logs {}" may say more"#, subject.id))
+    }
+}
+
 /// More things of one name than anybody wants to see.
 const MAX_CANDIDATES: usize = 100;
 
@@ -67,6 +77,18 @@ pub(crate) async fn find(api: &Api, kind: &Kind, which: &str) -> Result<Subject,
     let call = Call::get(&[kind.path]).query("name", Some(which));
     let named = page::list(api, call, MAX_CANDIDATES).await?;
     choose(kind, which, named.read(api)?)
+}
+
+/// The id of what was named, if anything was.
+pub(crate) async fn id_if_named(
+    api: &Api,
+    kind: &Kind,
+    which: Option<&str>,
+) -> Result<Option<String>, Error> {
+    match which {
+        Some(which) => Ok(Some(find(api, kind, which).await?.id)),
+        None => Ok(None),
+    }
 }
 
 fn choose(kind: &Kind, which: &str, mut named: Vec<Subject>) -> Result<Subject, Error> {

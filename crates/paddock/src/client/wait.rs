@@ -53,6 +53,18 @@ struct State {
     status_reason: Option<String>,
     #[serde(default)]
     updated_at: Option<Time>,
+    /// How many of it there should be; only deployments have these.
+    #[serde(default)]
+    replicas: Option<usize>,
+    /// Each of them; events don't tell.
+    #[serde(default)]
+    replica_statuses: Option<Vec<Part>>,
+}
+
+/// Where one replica is.
+#[derive(Debug, Clone, Deserialize)]
+struct Part {
+    status: String,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -60,6 +72,8 @@ enum Verdict {
     Reached,
     Failed,
     NotYet,
+    /// It may be reached: only a look at each replica tells.
+    Look,
 }
 
 /// The status of what no longer exists.
@@ -90,7 +104,7 @@ pub(crate) async fn wait(
         format!(r#"it goes on by itself: run "paddock {} show {}""#, kind.word, subject.id);
     match outcome {
         Ok(Ok(Verdict::Reached)) => Ok(()),
-        Ok(Ok(_)) => Err(Error::failed(format!("{label} {}", state.text()))),
+        Ok(Ok(_)) => Err(kind.failure(subject, format!("{label} {}", state.text()))),
         Ok(Err(error)) => {
             let what = format!("{label} can't be followed any more: {}", error.what());
             Err(Error::failed_but(what, goes_on))
@@ -118,19 +132,24 @@ impl Watch<'_> {
         // tells. In this order nothing is missed.
         let mut state = Some(self.look().await?);
         loop {
-            if let Some(verdict) = state.and_then(|state| self.enter(state)) {
-                return Ok(verdict);
+            match state.map_or(Verdict::NotYet, |state| self.enter(state)) {
+                Verdict::NotYet => {}
+                Verdict::Look => match self.look().await.map(|state| self.enter(state))? {
+                    Verdict::NotYet => {}
+                    verdict => return Ok(verdict),
+                },
+                verdict => return Ok(verdict),
             }
             let event = read_event(&stream.next().await?.data);
             state = event.filter(|state| !state.is_older_than(&self.state));
         }
     }
 
-    fn enter(&mut self, state: State) -> Option<Verdict> {
+    fn enter(&mut self, state: State) -> Verdict {
         let verdict = judge(self.goal, self.kind, &state);
         self.progress.show(&state.text());
         self.state = state;
-        (verdict != Verdict::NotYet).then_some(verdict)
+        verdict
     }
 
     async fn look(&self) -> Result<State, Error> {
@@ -152,6 +171,14 @@ impl State {
         self.updated_at.zip(other.updated_at).is_some_and(|(this, other)| this < other)
     }
 
+    /// Whether all replicas are there and none is on its way out; nobody knows without a look.
+    fn is_complete(&self, kind: &Kind) -> Option<bool> {
+        let Some(replicas) = self.replicas else { return Some(true) };
+        let parts = self.replica_statuses.as_ref()?;
+        let is_up = |part: &Part| kind.up.contains(&part.status.as_str());
+        Some(parts.len() == replicas && parts.iter().all(is_up))
+    }
+
     fn still(&self, label: &str, limit: Duration) -> String {
         let reason = self.status_reason.as_deref().filter(|reason| !reason.is_empty());
         let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
@@ -171,7 +198,11 @@ fn judge(goal: Goal, kind: &Kind, state: &State) -> Verdict {
     match (goal, state.status.as_str()) {
         (Goal::Gone, DELETED) => Verdict::Reached,
         (Goal::Up, "failed" | DELETED) => Verdict::Failed,
-        (Goal::Up, status) if kind.up.contains(&status) => Verdict::Reached,
+        (Goal::Up, status) if kind.up.contains(&status) => match state.is_complete(kind) {
+            Some(true) => Verdict::Reached,
+            Some(false) => Verdict::NotYet,
+            None => Verdict::Look,
+        },
         // What is being deleted may have failed before; that is no news.
         _ => Verdict::NotYet,
     }
@@ -216,6 +247,27 @@ mod tests {
         ] {
             let state = State { status: status.into(), ..State::default() };
             assert_eq!(judge(goal, kind, &state), want, "{} {goal:?} {status}", kind.word);
+        }
+    }
+
+    #[test]
+    fn a_deployment_is_up_when_each_of_its_replicas_is() {
+        for (parts, replicas, want) in [
+            (Some(&["running", "running"][..]), 2, Verdict::Reached),
+            (Some(&["running", "completed"]), 2, Verdict::Reached),
+            (Some(&["running", "queued"]), 2, Verdict::NotYet),
+            (Some(&["running", "deleting"]), 1, Verdict::NotYet),
+            (Some(&["running"]), 2, Verdict::NotYet),
+            (None, 2, Verdict::Look),
+        ] {
+            let part = |status: &&str| Part { status: (*status).to_owned() };
+            let state = State {
+                status: "running".into(),
+                replicas: Some(replicas),
+                replica_statuses: parts.map(|parts| parts.iter().map(part).collect()),
+                ..State::default()
+            };
+            assert_eq!(judge(Goal::Up, &DEPLOYMENT, &state), want, "{parts:?}");
         }
     }
 

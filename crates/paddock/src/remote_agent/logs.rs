@@ -79,7 +79,8 @@ async fn answer(connection: &Connection, id: u32, mut lines: LogStream) -> Resul
         let end = is_end == Ok(true);
         let body = json!({"id": id, "lines": std::mem::take(&mut part), "end": end});
         let sent = connection.call(Method::POST, "logs", &[], Some(&body), WITHIN).await?;
-        let taken: Taken = sent.json().await.map_err(|error| Failure::Passing(error.to_string()))?;
+        let taken: Taken =
+            sent.json().await.map_err(|error| Failure::Passing(error.to_string()))?;
         if end || !taken.go_on {
             return Ok(());
         }

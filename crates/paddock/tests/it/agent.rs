@@ -261,7 +261,10 @@ async fn an_agent_that_is_refused_says_so_and_ends() {
     let mut agent = Agent::start(&world.server.address, "not-a-good-token");
     assert_eq!(agent.ended().code(), Some(1));
     let said = agent.stderr();
-    assert!(said.contains("refuses this agent") && said.contains("paddock cluster token"), "{said}");
+    assert!(
+        said.contains("refuses this agent") && said.contains("paddock cluster token"),
+        "{said}"
+    );
     assert!(!said.contains("not-a-good-token"), "{said}");
     // A token whose end comes while it runs.
     let (id, mut agent) = world.hosted("far").await;

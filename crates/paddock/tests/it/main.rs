@@ -4,9 +4,11 @@
 
 mod agent;
 mod client;
+mod client_deploy;
 mod client_deployment;
 mod client_faults;
 mod client_help;
+mod client_logs;
 mod fake;
 mod house;
 mod process;

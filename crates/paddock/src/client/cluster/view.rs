@@ -28,9 +28,21 @@ pub(super) struct Cluster {
     #[serde(default)]
     capacity: BTreeMap<String, Usage>,
     #[serde(default)]
+    nodes: Vec<Node>,
+    #[serde(default)]
     deployments: u64,
     #[serde(default)]
     created_at: Option<String>,
+}
+
+/// The part of a node that the client shows.
+#[derive(Debug, Deserialize)]
+struct Node {
+    name: String,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    #[serde(default)]
+    capacity: BTreeMap<String, Usage>,
 }
 
 /// One line a cluster.
@@ -80,7 +92,25 @@ pub(super) fn details(cluster: &Cluster) -> String {
         ("DEPLOYMENTS", cluster.deployments.to_string()),
         ("CREATED", format::time(cluster.created_at.as_deref())),
     ]);
-    format!("{fields}\n{}", capacity(&cluster.capacity))
+    format!("{fields}\n{}{}", capacity(&cluster.capacity), nodes(&cluster.nodes))
+}
+
+/// One line a node; a cluster that is its only node has shown all there is.
+fn nodes(nodes: &[Node]) -> String {
+    if nodes.len() < 2 {
+        return String::new();
+    }
+    let row = |table: Table, node: &Node| {
+        table.row([
+            node.name.clone(),
+            format::usage("cpu", &node.capacity),
+            format::usage("ram", &node.capacity),
+            others(&node.capacity),
+            format::pairs(&node.labels),
+        ])
+    };
+    let header = ["NODE", "CPU", "RAM", "OTHER", "LABELS"];
+    format!("\n{}", nodes.iter().fold(Table::new(&header), row).render())
 }
 
 fn capacity(capacity: &BTreeMap<String, Usage>) -> String {
@@ -146,6 +176,24 @@ gpu       1      0     1
 ram       8Gi    0     8Gi
 ";
         assert_eq!(details(&cluster()), want);
+    }
+
+    #[test]
+    fn a_cluster_of_several_nodes_shows_them() {
+        let node = |name: &str| {
+            let text = format!(
+                r#"{{"name":"{name}","labels":{{"zone":"x"}},
+                    "capacity":{{"cpu":{{"total":4,"used":1,"free":3}}}}}}"#
+            );
+            serde_json::from_str(&text).unwrap()
+        };
+        let want = "
+NODE  CPU  RAM  OTHER  LABELS
+a     1/4  -    -      zone=x
+b     1/4  -    -      zone=x
+";
+        assert_eq!(nodes(&[node("a"), node("b")]), want);
+        assert_eq!(nodes(&[node("a")]), "");
     }
 
     #[test]

@@ -1,10 +1,16 @@
 //! What a new deployment should be, as flags and as the body of a request.
 
+use std::collections::BTreeMap;
+
+use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::super::error::Error;
 use super::super::parse;
 use super::super::resources::{Resources, unique};
+
+/// What an image gets of which nothing else is said: enough for something small to run.
+const SMALL: [(&str, &str); 2] = [("cpu", "100m"), ("ram", "64Mi")];
 
 /// All but the image.
 #[derive(Debug, Default, clap::Args)]
@@ -32,9 +38,41 @@ pub(crate) struct Spec {
     /// A label; may be repeated
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse::pair)]
     labels: Vec<(String, String)>,
+    /// Whether it is started again when it ends by itself [default: on-failure]
+    #[arg(long, value_enum, value_name = "WHEN")]
+    restart: Option<Restart>,
+    /// How long each replica runs, such as 90s, 10m or 2h [default: without limit]
+    #[arg(long, value_name = "TIME", value_parser = parse::seconds)]
+    run_for: Option<u64>,
+    /// Only on nodes (or clusters) with this label; may be repeated
+    #[arg(long = "on-label", value_name = "KEY=VALUE", value_parser = parse::pair)]
+    node_selector: Vec<(String, String)>,
+    /// Each replica on another node
+    #[arg(long)]
+    spread: bool,
     /// What to run instead of the image's own command
     #[arg(last = true)]
     command: Vec<String>,
+}
+
+/// When something is started again that ended by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Restart {
+    Never,
+    #[value(alias = "on_failure")]
+    OnFailure,
+    Always,
+}
+
+impl Restart {
+    /// As the server has it.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::OnFailure => "on_failure",
+            Self::Always => "always",
+        }
+    }
 }
 
 impl Spec {
@@ -46,21 +84,34 @@ impl Spec {
     ) -> Result<Value, Error> {
         let env = unique("variable", self.env)?;
         let labels = unique("label", self.labels)?;
+        let node_selector = unique("label", self.node_selector)?;
+        let resources = match &image {
+            Some(_) if self.resources.is_empty() => small(),
+            _ => self.resources.by_type()?,
+        };
         let fields = [
             ("name", self.name.map(Value::from)),
             ("image", image.map(Value::from)),
             ("cluster_id", cluster_id.map(Value::from)),
-            ("resources", Some(json!(self.resources.by_type()?))),
+            ("resources", Some(json!(resources))),
             ("priority", self.priority.map(Value::from)),
             ("replicas", self.replicas.map(Value::from)),
             ("env", (!env.is_empty()).then(|| json!(env))),
             ("ports", (!self.ports.is_empty()).then(|| json!(self.ports))),
             ("labels", (!labels.is_empty()).then(|| json!(labels))),
+            ("restart", self.restart.map(|restart| restart.word().into())),
+            ("run_for", self.run_for.map(Value::from)),
+            ("node_selector", (!node_selector.is_empty()).then(|| json!(node_selector))),
+            ("anti_affinity", self.spread.then(|| true.into())),
             ("command", (!self.command.is_empty()).then(|| json!(self.command))),
         ];
         let said = fields.into_iter().filter_map(|(name, value)| Some((name.into(), value?)));
         Ok(Value::Object(said.collect()))
     }
+}
+
+fn small() -> BTreeMap<String, String> {
+    SMALL.map(|(kind, amount)| (kind.to_owned(), amount.to_owned())).into()
 }
 
 #[cfg(test)]
@@ -75,26 +126,34 @@ mod tests {
         spec: Spec,
     }
 
-    fn request(line: &str) -> Result<Value, String> {
+    fn request_of(image: Option<&str>, line: &str) -> Result<Value, String> {
         let cli = Cli::try_parse_from(format!("x {line}").split_whitespace());
         let spec = cli.map_err(|error| error.to_string())?.spec;
-        spec.request(Some("nginx".into()), None).map_err(|error| error.what())
+        spec.request(image.map(Into::into), None).map_err(|error| error.what())
+    }
+
+    fn request(line: &str) -> Result<Value, String> {
+        request_of(Some("nginx"), line)
     }
 
     #[test]
     fn flags_become_the_request() {
         for (line, want) in [
-            ("", json!({ "image": "nginx", "resources": {} })),
             (
                 "--cpu 500m --ram 1Gi --resource gpu=1 --priority -5 --replicas 2 --name web",
                 json!({ "image": "nginx", "name": "web", "priority": -5, "replicas": 2,
                         "resources": { "cpu": "500m", "ram": "1Gi", "gpu": "1" } }),
             ),
             (
-                "--env A=1 --env B=x=y --port 80 --port 443 --label t=w -- sh -c --cpu",
-                json!({ "image": "nginx", "resources": {}, "env": { "A": "1", "B": "x=y" },
-                        "ports": [80, 443], "labels": { "t": "w" },
-                        "command": ["sh", "-c", "--cpu"] }),
+                "--cpu 1 --env A=1 --env B=x=y --port 80 --port 443 --label t=w -- sh -c --cpu",
+                json!({ "image": "nginx", "resources": { "cpu": "1" },
+                        "env": { "A": "1", "B": "x=y" }, "ports": [80, 443],
+                        "labels": { "t": "w" }, "command": ["sh", "-c", "--cpu"] }),
+            ),
+            (
+                "--cpu 1 --restart on-failure --run-for 10m --on-label zone=a --spread",
+                json!({ "image": "nginx", "resources": { "cpu": "1" }, "restart": "on_failure",
+                        "run_for": 600, "node_selector": { "zone": "a" }, "anti_affinity": true }),
             ),
         ] {
             assert_eq!(request(line), Ok(want), "{line}");
@@ -102,14 +161,27 @@ mod tests {
     }
 
     #[test]
+    fn an_image_of_which_nothing_is_said_is_small() {
+        let small = json!({ "cpu": "100m", "ram": "64Mi" });
+        assert_eq!(request("").unwrap()["resources"], small);
+        assert_eq!(request("--ram 1Gi").unwrap()["resources"], json!({ "ram": "1Gi" }));
+        // What holds resources and nothing else must say which.
+        assert_eq!(request_of(None, ""), Ok(json!({ "resources": {} })));
+    }
+
+    #[test]
     fn mistakes_are_named() {
         for (line, part) in [
             ("--env A", "--env"),
             ("--env A=1 --env A=2", "variable \"A\" is given twice"),
+            ("--on-label a=1 --on-label a=2", "label \"a\" is given twice"),
             ("--port 0", "--port"),
             ("--port 70000", "--port"),
             ("--replicas many", "--replicas"),
             ("--resource gpu", "--resource"),
+            ("--run-for soon", "write it like 45s, 30m, 12h or 7d"),
+            ("--run-for 0s", "it must be more than nothing"),
+            ("--restart sometimes", "[possible values: never, on-failure, always]"),
             ("stray", "stray"),
         ] {
             let error = request(line).unwrap_err();

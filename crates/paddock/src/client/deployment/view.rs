@@ -40,9 +40,32 @@ pub(super) struct Deployment {
     #[serde(default)]
     endpoints: Vec<String>,
     #[serde(default)]
+    restart: Option<String>,
+    #[serde(default)]
+    run_for: Option<u64>,
+    #[serde(default)]
+    node_selector: BTreeMap<String, String>,
+    #[serde(default)]
+    anti_affinity: bool,
+    #[serde(default)]
     created_at: Option<String>,
     #[serde(default)]
     started_at: Option<String>,
+    #[serde(default)]
+    replica_statuses: Vec<Replica>,
+}
+
+/// The part of a replica that the client shows.
+#[derive(Debug, Deserialize)]
+struct Replica {
+    number: u32,
+    status: String,
+    #[serde(default)]
+    status_reason: Option<String>,
+    #[serde(default)]
+    node: Option<String>,
+    #[serde(default)]
+    endpoints: Vec<String>,
 }
 
 /// One line a deployment.
@@ -79,6 +102,29 @@ fn row(deployment: &Deployment) -> [String; 10] {
 
 /// All of one deployment.
 pub(super) fn details(deployment: &Deployment) -> String {
+    let fields = fields(deployment);
+    if deployment.replica_statuses.is_empty() {
+        return fields;
+    }
+    format!("{fields}\n{}", replicas(&deployment.replica_statuses))
+}
+
+fn replicas(replicas: &[Replica]) -> String {
+    let header = ["REPLICA", "STATUS", "NODE", "ENDPOINTS", "REASON"];
+    let row = |table: Table, replica: &Replica| {
+        table.row([
+            replica.number.to_string(),
+            replica.status.clone(),
+            format::optional(replica.node.as_ref()),
+            format::join(replica.endpoints.clone()),
+            format::optional(replica.status_reason.as_ref()),
+        ])
+    };
+    replicas.iter().fold(Table::new(&header), row).render()
+}
+
+fn fields(deployment: &Deployment) -> String {
+    let spread = if deployment.anti_affinity { "yes" } else { "no" };
     table::fields(&[
         ("ID", deployment.id.clone()),
         ("NAME", format::optional(deployment.name.as_ref())),
@@ -95,6 +141,10 @@ pub(super) fn details(deployment: &Deployment) -> String {
         ("PORTS", ports(deployment.ports.as_deref().unwrap_or_default())),
         ("ENDPOINTS", format::join(deployment.endpoints.clone())),
         ("LABELS", format::pairs(&deployment.labels)),
+        ("RESTART", format::optional(deployment.restart.as_ref())),
+        ("RUN FOR", deployment.run_for.map(|seconds| format!("{seconds} s")).unwrap_or_default()),
+        ("ON LABELS", format::pairs(&deployment.node_selector)),
+        ("SPREAD", spread.into()),
         ("CREATED", format::time(deployment.created_at.as_deref())),
         ("STARTED", format::time(deployment.started_at.as_deref())),
     ])
@@ -118,7 +168,12 @@ mod tests {
                 "status_reason":"2 cpu short on prod","cluster_id":null,"node":null,
                 "image":"nginx:1","resources":{"cpu":0.5,"ram":268435456},"replicas":2,
                 "priority":-1,"env":{"A":"1"},"command":["sh","-c"],"ports":[80,443],
-                "labels":{},"endpoints":[],"created_at":"2026-01-02T03:04:05Z","started_at":null}"#,
+                "labels":{},"endpoints":[],"created_at":"2026-01-02T03:04:05Z","started_at":null,
+                "restart":"never","run_for":90,"node_selector":{"zone":"a"},"anti_affinity":true,
+                "replica_statuses":[
+                    {"number":0,"status":"running","status_reason":"It runs.","node":"a",
+                     "endpoints":["127.0.0.1:80"]},
+                    {"number":1,"status":"queued","status_reason":"2 cpu short","node":null}]}"#,
         )
         .unwrap()
     }
@@ -142,6 +197,13 @@ ID                    NAME  STATUS  CLUSTER  PRIORITY  REPLICAS  IMAGE    ENDPOI
             "PORTS      80,443\n",
             "REASON     2 cpu short on prod\n",
             "STARTED    -\n",
+            "RESTART    never\n",
+            "RUN FOR    90 s\n",
+            "ON LABELS  zone=a\n",
+            "SPREAD     yes\n",
+            "\nREPLICA  STATUS   NODE  ENDPOINTS     REASON\n",
+            "\n0        running  a     127.0.0.1:80  It runs.\n",
+            "\n1        queued   -     -             2 cpu short\n",
         ] {
             assert!(text.contains(line), "{line:?} is not in\n{text}");
         }

@@ -1,0 +1,133 @@
+//! `paddock deployment explain`: why a deployment is where it is.
+
+use std::iter;
+
+use serde::Deserialize;
+
+use super::super::call::Call;
+use super::super::error::Error;
+use super::super::format;
+use super::super::http::Api;
+use super::super::names::Names;
+use super::super::print::Printer;
+use super::super::subject::{self, DEPLOYMENT};
+use super::super::table;
+use super::why::Why;
+
+/// Why a deployment is where it is.
+#[derive(Debug, Deserialize)]
+struct Explanation {
+    status: String,
+    #[serde(default)]
+    status_reason: String,
+    #[serde(default)]
+    at: Option<String>,
+    #[serde(default)]
+    replicas: Vec<Why>,
+}
+
+/// Explains a deployment.
+pub(super) async fn run(api: &Api, printer: &mut Printer, which: &str) -> Result<(), Error> {
+    let subject = subject::find(api, &DEPLOYMENT, which).await?;
+    let answer = api.send(&Call::get(&["deployments", &subject.id, "explain"])).await?;
+    if printer.is_json() {
+        return printer.text(&answer.body);
+    }
+    let explanation: Explanation = api.read(&answer)?;
+    let replicas = &explanation.replicas;
+    let clusters = replicas.iter().flat_map(Why::clusters);
+    let deployments = replicas.iter().flat_map(Why::deployments);
+    let names = Names::look_up(api, clusters, deployments).await;
+    printer.text(&text(subject.label(), &explanation, &names))
+}
+
+fn text(label: &str, explanation: &Explanation, names: &Names) -> String {
+    let at = format::time(explanation.at.as_deref());
+    let head = table::fields(&[
+        ("DEPLOYMENT", label.into()),
+        ("STATUS", explanation.status.clone()),
+        ("REASON", explanation.status_reason.clone()),
+        ("AT", at),
+    ]);
+    let parts = grouped(&explanation.replicas, names).into_iter();
+    let parts = parts.map(|(numbers, what)| format!("{} {what}\n", label_of(&numbers)));
+    iter::once(head).chain(parts).collect::<Vec<_>>().join("\n")
+}
+
+/// Replicas of which the same is to be said are told of once.
+fn grouped(replicas: &[Why], names: &Names) -> Vec<(Vec<u32>, String)> {
+    let mut groups: Vec<(Vec<u32>, String)> = Vec::new();
+    for why in replicas {
+        let facts = why.facts(names).into_iter().map(|fact| format!("  {}", table::clean(&fact)));
+        let text = iter::once(format!("{}.", why.verdict())).chain(facts);
+        let text = text.collect::<Vec<_>>().join("\n");
+        match groups.iter_mut().find(|(_, other)| *other == text) {
+            Some((numbers, _)) => numbers.push(why.number),
+            None => groups.push((vec![why.number], text)),
+        }
+    }
+    groups
+}
+
+/// `Replica 3`, or `Each of replicas 0, 2–5`.
+fn label_of(numbers: &[u32]) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for &number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(number) => *last = number,
+            _ => ranges.push((number, number)),
+        }
+    }
+    let ranges = ranges.iter().map(|(first, last)| match last - first {
+        0 => first.to_string(),
+        1 => format!("{first}, {last}"),
+        _ => format!("{first}–{last}"),
+    });
+    let ranges = ranges.collect::<Vec<_>>().join(", ");
+    if numbers.len() == 1 {
+        format!("Replica {ranges}")
+    } else {
+        format!("Each of replicas {ranges}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replicas_are_told_of_together_where_the_same_is_so() {
+        let explanation: Explanation = serde_json::from_str(
+            r#"{"status":"running","status_reason":"1 of 4 replicas run.","at":"2026-01-02T03:04:05Z",
+                "replicas":[
+                    {"number":0,"verdict":"placed","cluster_id":"c","node":"a"},
+                    {"number":1,"verdict":"not_now","wait":"behind"},
+                    {"number":2,"verdict":"not_now","wait":"behind"},
+                    {"number":3,"verdict":"not_now","wait":"behind"}]}"#,
+        )
+        .unwrap();
+        let want = "\
+DEPLOYMENT  web
+STATUS      running
+REASON      1 of 4 replicas run.
+AT          2026-01-02T03:04:05Z
+
+Replica 0 has its place.
+  placed on: prod/a
+
+Each of replicas 1–3 waits: others who ask for the same are before it.
+";
+        assert_eq!(text("web", &explanation, &Names::from([("c", "prod")])), want);
+    }
+
+    #[test]
+    fn numbers_in_a_row_become_a_range() {
+        for (numbers, want) in [
+            (&[3][..], "Replica 3"),
+            (&[0, 1], "Each of replicas 0, 1"),
+            (&[0, 2, 3, 4, 9], "Each of replicas 0, 2–4, 9"),
+        ] {
+            assert_eq!(label_of(numbers), want);
+        }
+    }
+}
