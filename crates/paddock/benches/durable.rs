@@ -80,9 +80,9 @@ impl Server {
         let name = format!("bench-{}", std::process::id());
         let owner = json!({"username": name, "password": PASSWORD});
         self.post("/api/v1/organizations", &json!({"name": name, "owner": owner})).await;
-        let signed_in =
-            self.post("/api/v1/login", &json!({"username": name, "password": PASSWORD}));
-        self.token = text(&signed_in.await, "token");
+        let body = json!({"username": name, "password": PASSWORD});
+        let signed_in = self.post("/api/v1/login", &body).await;
+        self.token = text(&signed_in, "token");
     }
 
     async fn get(&self, path: &str) -> Option<Value> {
