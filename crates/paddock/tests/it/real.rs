@@ -175,7 +175,7 @@ async fn limits_are_enforced_and_logs_can_be_read() {
     assert_eq!(yard.logs(&hog, "").await, "eating\n", "what it said last is kept");
 
     let speaker = json!({"name": "speaker", "image": image, "resources": {"cpu": "100m", "ram": "16Mi"},
-        "env": {"WORD": "good day"}, "command": ["sh", "-c", "echo one; echo two >&2; echo $WORD; sleep 1; echo end"]});
+        "env": {"WORD": "good day"}, "command": ["sh", "-c", "echo one; sleep 1; echo two >&2; sleep 1; echo $WORD; echo end"]});
     let speaker = yard.deploy(speaker).await;
     let said = yard.logs_until_it_runs(&speaker).await;
     assert_eq!(said, "one\ntwo\ngood day\nend\n");
