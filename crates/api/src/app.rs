@@ -88,12 +88,7 @@ impl Deref for App {
 
 impl App {
     /// The application on a database.
-    pub fn new(
-        db: Db,
-        settings: Settings,
-        parts: Parts<'_>,
-        stop: Stop,
-    ) -> Self {
+    pub fn new(db: Db, settings: Settings, parts: Parts<'_>, stop: Stop) -> Self {
         let app = Self(Arc::new(Inner {
             passwords: Passwords::new(db.entropy()),
             throttle: Throttle::default(),

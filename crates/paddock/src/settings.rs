@@ -324,7 +324,8 @@ pub(crate) fn agent_runtime(
     egress: Option<String>,
     data_dir: &Path,
 ) -> anyhow::Result<runtime::Settings> {
-    let of_runtime = Args { runtime, registry_auth_file, max_image_size, egress, ..Args::default() };
+    let of_runtime =
+        Args { runtime, registry_auth_file, max_image_size, egress, ..Args::default() };
     of_runtime.runtime(data_dir)
 }
 

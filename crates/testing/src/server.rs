@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use agent::{Agent, Link, LinkError, Runtime as _, Simulated, simulated};
 use api::{App, Lines, Logs, Parts};
-use futures_util::future::BoxFuture;
 use engine::placement::{self, Placement};
 use engine::{Driver, Metrics, Options, cluster, deployment, local_agent};
+use futures_util::future::BoxFuture;
 use model::agent::{Desired, Report};
 use model::cluster::{Patience, Provider};
 use model::log::LogsFrom;

@@ -38,7 +38,12 @@ async fn hosted(paddock: &TestPaddock, owner: &Client, name: &str) -> (String, C
 }
 
 /// A deployment for which there is no other room, up to where its agent says that it runs.
-async fn deploy(paddock: &TestPaddock, owner: &Client, agent: &Client, cpu: i64) -> (String, Value) {
+async fn deploy(
+    paddock: &TestPaddock,
+    owner: &Client,
+    agent: &Client,
+    cpu: i64,
+) -> (String, Value) {
     let body = json!({"image": "web:1", "resources": {"cpu": cpu}});
     let id = owner.post("/api/v1/deployments", body).await.text("id");
     let wish = wish_for(agent, &id).await;

@@ -142,9 +142,7 @@ fn nodes() -> Vec<Value> {
 
 fn reports() -> Vec<Value> {
     let id = "9m4e2mr0ui3e8a215n4g";
-    let report = |replica: Value, observed: Value| {
-        json!({"replica": replica, "cluster": id, "generation": 1, "observed": observed})
-    };
+    let report = |replica: Value, observed: Value| json!({"replica": replica, "cluster": id, "generation": 1, "observed": observed});
     let (replica, gone) = (json!({"deployment": id, "number": 0}), json!({"state": "gone"}));
     let good = report(replica.clone(), gone.clone());
     let many = vec![good; 1001];

@@ -36,6 +36,11 @@ impl Call {
         self.operation["security"] == json!([{"cluster_token": []}])
     }
 
+    /// Is it for those who have signed in?
+    pub(crate) fn is_users(&self) -> bool {
+        !self.is_open() && !self.is_agents()
+    }
+
     pub(crate) fn name(&self) -> String {
         format!("{} {}", self.method, self.template)
     }
@@ -306,12 +311,7 @@ fn clusters_and_deployments(on: &Things) -> Vec<Entry> {
         (
             "PATCH /api/v1/clusters/{id}",
             json!({"name": "new"}),
-            vec![
-                ("name", Name(100)),
-                ("labels", Labels),
-                ("capacity", Amounts),
-                ("nodes", Nodes),
-            ],
+            vec![("name", Name(100)), ("labels", Labels), ("capacity", Amounts), ("nodes", Nodes)],
         ),
         (
             "POST /api/v1/clusters/{id}/token",

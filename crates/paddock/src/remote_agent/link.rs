@@ -125,7 +125,8 @@ impl Link for HttpLink {
         // A part that has arrived already may come once more: it says nothing new then.
         for part in parts(reports) {
             let body = json!({ "reports": part });
-            let sent = self.connection.call(Method::POST, "reports", &[], Some(&body), ANSWER_WITHIN);
+            let sent =
+                self.connection.call(Method::POST, "reports", &[], Some(&body), ANSWER_WITHIN);
             sent.await.map_err(|failure| LinkError(failure.to_string()))?;
         }
         Ok(())

@@ -48,7 +48,9 @@ impl Pulse {
                         let server = self.connection.address();
                         tracing::info!(server, cluster = heard.cluster, "the server hears us");
                     }
-                    if let Some(why) = heard.capacity_kept.as_ref().filter(|_| kept != heard.capacity_kept) {
+                    if let Some(why) =
+                        heard.capacity_kept.as_ref().filter(|_| kept != heard.capacity_kept)
+                    {
                         tracing::warn!(why, "the server keeps the capacity that it knows");
                     }
                     every = Duration::from_millis(heard.next_ms).clamp(SHORTEST, EVERY);

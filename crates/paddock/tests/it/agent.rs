@@ -15,7 +15,7 @@ use testing::{Client, Engine, check_books, on_both_engines};
 use super::process::{self, BINARY, Outcome, PASSWORD, Server, Setup, bare};
 
 const CAVEAT: &str = "this was its last known status.";
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// An agent that ends with the test.
 struct Agent {
@@ -261,7 +261,10 @@ async fn an_agent_that_is_refused_says_so_and_ends() {
     let mut agent = Agent::start(&world.server.address, "not-a-good-token");
     assert_eq!(agent.ended().code(), Some(1));
     let said = agent.stderr();
-    assert!(said.contains("refuses this agent") && said.contains("paddock cluster token"), "{said}");
+    assert!(
+        said.contains("refuses this agent") && said.contains("paddock cluster token"),
+        "{said}"
+    );
     assert!(!said.contains("not-a-good-token"), "{said}");
     // A token whose end comes while it runs.
     let (id, mut agent) = world.hosted("far").await;
