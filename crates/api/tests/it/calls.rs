@@ -36,6 +36,11 @@ impl Call {
         self.operation["security"] == json!([{"cluster_token": []}])
     }
 
+    /// Is it for those who have signed in?
+    pub(crate) fn is_users(&self) -> bool {
+        !self.is_open() && !self.is_agents()
+    }
+
     pub(crate) fn name(&self) -> String {
         format!("{} {}", self.method, self.template)
     }

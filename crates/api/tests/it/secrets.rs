@@ -4,7 +4,7 @@ use serde_json::json;
 use store::{Scope, event};
 use testing::{Client, Engine, TestPaddock, on_both_engines};
 
-use crate::world::deployment_path;
+use crate::world::{agent_cluster, agent_of, deployment_path};
 
 /// What nobody may find.
 const ENV_VALUE: &str = "environment-secret-81f3";
@@ -63,7 +63,9 @@ async fn make_things(paddock: &TestPaddock, ann: &Client) -> Vec<String> {
     let path = deployment_path(deployment["id"].as_str().unwrap());
     paddock.until(ann, &path, "status", "running").await;
     ann.patch(&path, json!({"priority": 1})).await.expect(200);
-    vec![code, second]
+    let far = agent_cluster(ann, "far").await;
+    let agent = agent_of(paddock, ann, &far).await;
+    vec![code, second, agent.token().unwrap().to_owned()]
 }
 
 async fn log(paddock: &TestPaddock) -> String {

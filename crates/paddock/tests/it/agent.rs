@@ -15,7 +15,7 @@ use testing::{Client, Engine, check_books, on_both_engines};
 use super::process::{self, BINARY, Outcome, PASSWORD, Server, Setup, bare};
 
 const CAVEAT: &str = "this was its last known status.";
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// An agent that ends with the test.
 struct Agent {

@@ -1,0 +1,232 @@
+//! What the cluster worker does next, and how long it listens for an agent.
+
+use std::time::Duration;
+
+use super::{Cluster, Provider, Status};
+use crate::Time;
+
+/// What the cluster worker does next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Move on, with this reason.
+    Move(Status, String),
+    /// Nothing is left: mark it deleted.
+    Delete,
+    /// Nothing, until the agent speaks; nobody says when it does.
+    Await,
+    /// Nothing, until then at the latest.
+    Until(Time),
+    /// What was on it may run elsewhere.
+    GiveUp,
+    /// Nothing, until something changes.
+    Rest,
+}
+
+/// What is known of a cluster's agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Voice {
+    /// It has not spoken yet.
+    Unheard,
+    /// It speaks. If there is a time, it is silent from then on unless it speaks again.
+    Speaks(Option<Time>),
+    /// It was last heard then, and has been silent for longer than it may be.
+    Silent(Time),
+}
+
+/// How long agents may be silent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// After this their cluster is unreachable.
+    pub silence: Duration,
+    /// After this, counted from there, what was on it is given up; never if there is none.
+    pub grace: Option<Duration>,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { silence: Duration::from_secs(30), grace: Some(Duration::from_mins(5)) }
+    }
+}
+
+impl Patience {
+    /// How often an agent shall speak, so that a few lost words do not matter.
+    pub fn beat(&self) -> Duration {
+        self.silence / 6
+    }
+
+    /// What is known of an agent that was last heard then. Who listens since `since` only does not
+    /// take for silence what it could not hear.
+    pub fn voice(&self, heard_at: Option<Time>, since: Time, now: Time) -> Voice {
+        let Some(heard_at) = heard_at else { return Voice::Unheard };
+        let until = heard_at.max(since) + self.silence;
+        if now < until { Voice::Speaks(Some(until)) } else { Voice::Silent(heard_at) }
+    }
+
+    /// The next step of a cluster.
+    pub fn next_step(&self, cluster: &Cluster, agent: Voice, now: Time) -> Step {
+        let is_lost = cluster.status == Status::Unreachable && matches!(agent, Voice::Silent(_));
+        if !is_lost {
+            return next_step(cluster.provider, cluster.status, agent);
+        }
+        match self.grace.zip(cluster.unreachable_at) {
+            None => Step::Rest,
+            Some((grace, at)) if now < at + grace => Step::Until(at + grace),
+            Some(_) => Step::GiveUp,
+        }
+    }
+}
+
+/// The next step of a cluster that is not lost: there is nothing to make, only an agent to hear.
+pub fn next_step(provider: Provider, status: Status, agent: Voice) -> Step {
+    let is_local = provider == Provider::Local;
+    let to = |status, reason: &str| Step::Move(status, reason.to_owned());
+    match (status, agent) {
+        (Status::Accepted, _) => to(Status::Provisioning, "Its worker has taken it on."),
+        (Status::Provisioning, _) if is_local => {
+            to(Status::Provisioned, "This machine is there already.")
+        }
+        (Status::Provisioning, _) => {
+            to(Status::Provisioned, "Its machines are its owner's: nothing is to be made.")
+        }
+        (Status::Provisioned, _) => to(Status::WaitingForAgent, waits_for(provider)),
+        (Status::Ready, Voice::Unheard) if !is_local => {
+            to(Status::WaitingForAgent, waits_for(provider))
+        }
+        (Status::WaitingForAgent, Voice::Speaks(_)) => to(Status::Ready, "It can host."),
+        (Status::WaitingForAgent, _) if is_local => Step::Await,
+        (Status::Ready, Voice::Silent(since)) if !is_local => {
+            Step::Move(Status::Unreachable, silent(since))
+        }
+        (Status::Unreachable, Voice::Speaks(_)) => {
+            to(Status::Ready, "It can host; its agent is back.")
+        }
+        (Status::Ready, Voice::Speaks(Some(until))) if !is_local => Step::Until(until),
+        (Status::Deprovisioning, _) => to(Status::Cleanup, "Nothing on it needs to be undone."),
+        (Status::Cleanup, _) => Step::Delete,
+        (Status::WaitingForAgent | Status::Ready | Status::Unreachable | Status::Failed, _) => {
+            Step::Rest
+        }
+    }
+}
+
+fn waits_for(provider: Provider) -> &'static str {
+    match provider {
+        Provider::Local => "Waits for the agent of this machine to speak.",
+        Provider::Agent => {
+            "Waits for its agent: make a token with \"paddock cluster token\" and start \"paddock \
+             agent\" with it beside the cluster."
+        }
+    }
+}
+
+fn silent(since: Time) -> String {
+    format!(
+        "Its agent has not been heard of since {since}: check that \"paddock agent\" runs there, that \
+         it can reach this server, and that its token is good."
+    )
+}
+
+/// What is said of what runs on a cluster whose agent is silent.
+pub fn caveat(since: Option<Time>) -> String {
+    let since = since.map(|at| format!(" since {at}")).unwrap_or_default();
+    format!("Its cluster has not been heard of{since}; this was its last known status.")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::ClusterId;
+
+    const NOON: Time = Time(1_000_000_000_000_000);
+
+    fn voices() -> [Voice; 4] {
+        [Voice::Unheard, Voice::Speaks(None), Voice::Speaks(Some(NOON)), Voice::Silent(NOON)]
+    }
+
+    #[test]
+    fn every_step_of_the_worker_is_one_of_the_lifecycle() {
+        for &provider in Provider::ALL {
+            for &status in Status::ALL {
+                for agent in voices() {
+                    if let Step::Move(next, reason) = next_step(provider, status, agent) {
+                        assert!(status.may_become(next), "{status} to {next}");
+                        assert!(reason.ends_with('.'), "{reason}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_worker_comes_to_rest_whatever_it_hears() {
+        for &provider in Provider::ALL {
+            for &first in Status::ALL {
+                for agent in voices() {
+                    let (mut status, mut steps) = (first, 0);
+                    while let Step::Move(next, _) = next_step(provider, status, agent) {
+                        (status, steps) = (next, steps + 1);
+                        assert!(steps < 9, "{provider} {first} {agent:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn silence_is_counted_from_when_one_could_have_heard() {
+        let patience = Patience::default();
+        let (secs, at) = (Duration::from_secs, |s| NOON + Duration::from_secs(s));
+        assert_eq!(patience.voice(None, NOON, at(99)), Voice::Unheard);
+        let speaks = Voice::Speaks(Some(NOON + patience.silence));
+        assert_eq!(patience.voice(Some(NOON), NOON - secs(9), at(29)), speaks);
+        assert_eq!(patience.voice(Some(NOON), NOON - secs(9), at(30)), Voice::Silent(NOON));
+        // A server that was away for an hour gives its agents time to come back.
+        let later = at(3600);
+        assert!(matches!(patience.voice(Some(NOON), later, later), Voice::Speaks(_)));
+    }
+
+    #[test]
+    fn what_was_on_a_lost_cluster_is_given_up_after_the_grace() {
+        let mut cluster = lost();
+        let patience = Patience::default();
+        let step = |patience: Patience, cluster: &Cluster, voice, secs| {
+            patience.next_step(cluster, voice, NOON + Duration::from_secs(secs))
+        };
+        let end = NOON + Duration::from_mins(5);
+        let silent = Voice::Silent(NOON);
+        assert_eq!(step(patience, &cluster, silent, 299), Step::Until(end));
+        assert_eq!(step(patience, &cluster, silent, 300), Step::GiveUp);
+        let never = Patience { grace: None, ..patience };
+        assert_eq!(step(never, &cluster, silent, 999_999), Step::Rest);
+        let back = step(patience, &cluster, Voice::Speaks(Some(end)), 999);
+        assert!(matches!(back, Step::Move(Status::Ready, _)), "{back:?}");
+        cluster.status = Status::Deprovisioning;
+        let out = step(patience, &cluster, silent, 999);
+        assert!(matches!(out, Step::Move(Status::Cleanup, _)), "{out:?}");
+    }
+
+    fn lost() -> Cluster {
+        Cluster {
+            id: ClusterId(crate::Xid::new(1, [0; 5], 0)),
+            organization_id: None,
+            name: "far".into(),
+            provider: Provider::Agent,
+            cloud_provider: "local".into(),
+            region: "local".into(),
+            labels: BTreeMap::new(),
+            status: Status::Unreachable,
+            status_reason: silent(NOON),
+            agent: None,
+            unreachable_at: Some(NOON),
+            capacity: BTreeMap::new(),
+            nodes: Vec::new(),
+            deployments: 0,
+            generation: 1,
+            created_by: "server".into(),
+            created_at: NOON,
+            updated_at: NOON,
+        }
+    }
+}
