@@ -71,7 +71,8 @@ impl<'a> Follow<'a> {
                 Err(_) => {}
             }
             self.read_until(next_look, printer).await?;
-            if !self.readers.is_empty() && self.readers.values().all(Reader::is_done) {
+            // Also when none is left, as of one replica that was one too many.
+            if self.readers.values().all(Reader::is_done) {
                 return Ok(());
             }
             seen = self.look().await;
