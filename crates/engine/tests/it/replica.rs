@@ -2,7 +2,7 @@
 
 use agent::simulated;
 use engine::placement;
-use model::cluster::{Cluster, NewCluster, NewNode, Step, next_step};
+use model::cluster::{Cluster, NewCluster, NewNode, Step, Voice, next_step};
 use model::deployment::{NewDeployment, Status};
 use model::event::Actor;
 use model::replica::Replica;
@@ -28,8 +28,9 @@ async fn nodes(world: &World, cpus: &[i64]) -> Cluster {
     let new = NewCluster { nodes, ..rows::new_cluster("rack", capacity) };
     let mut tx = world.db.begin(Actor::Server).await.unwrap();
     let mut made = store::cluster::create(&mut tx, Some(world.owner), &new).await.unwrap();
-    while let Step::Move(to, reason) = next_step(made.status, true) {
-        made = store::cluster::set_status(&mut tx, &made, to, reason).await.unwrap();
+    let next = |now: &Cluster| next_step(now.provider, now.status, Voice::Speaks(None));
+    while let Step::Move(to, reason) = next(&made) {
+        made = store::cluster::set_status(&mut tx, &made, to, &reason).await.unwrap();
     }
     tx.commit().await.unwrap();
     made
