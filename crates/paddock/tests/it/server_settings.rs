@@ -9,7 +9,7 @@ use super::process::Setup;
 const HIDDEN: &str = "hidden-word";
 
 /// A name and a value that can't be used.
-const BAD: [(&str, &str); 27] = [
+const BAD: [(&str, &str); 28] = [
     ("listen", "nowhere"),
     ("listen", "127.0.0.1:99999"),
     ("listen", "192.0.2.1:8001"),
