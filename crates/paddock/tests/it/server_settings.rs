@@ -9,7 +9,7 @@ use super::process::Setup;
 const HIDDEN: &str = "hidden-word";
 
 /// A name and a value that can't be used.
-const BAD: [(&str, &str); 27] = [
+const BAD: [(&str, &str); 28] = [
     ("listen", "nowhere"),
     ("listen", "127.0.0.1:99999"),
     ("listen", "192.0.2.1:8001"),
@@ -24,7 +24,8 @@ const BAD: [(&str, &str); 27] = [
     ("database-url", "sqlite:/dev/null/paddock.db"),
     ("sqlite-durability", "some"),
     ("runtime", "magic"),
-    ("runtime", "docker"),
+    ("agent-silence-secs", "0"),
+    ("agent-grace-secs", "soon"),
     ("admin-password", ""),
     ("local-agent", "maybe"),
     ("max-deployments-per-organization", "-1"),
