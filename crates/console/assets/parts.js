@@ -6,7 +6,7 @@ import { owner } from "./people.js";
 
 const TONES = {
   ready: "good", running: "good",
-  accepted: "wait", queued: "wait", preempted: "wait", waiting_for_agent: "wait",
+  accepted: "wait", queued: "wait", preempted: "wait", waiting_for_agent: "wait", unreachable: "bad",
   scheduled: "busy", starting: "busy", provisioning: "busy", provisioned: "busy",
   failed: "bad",
 };
