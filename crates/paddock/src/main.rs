@@ -30,7 +30,7 @@ PADDOCK_CONFIG_DIR (where client.toml is kept).
 Example:
   paddock org create acme --username ann
   paddock cluster create prod --cpu 4 --ram 8Gi --wait
-  paddock deployment create --name web --image nginx:1 --cpu 500m --ram 256Mi --wait";
+  paddock deploy nginx:1 --name web --cpu 500m --ram 256Mi --port 80 --wait";
 
 #[derive(Subcommand)]
 enum Command {

@@ -64,7 +64,11 @@ struct State {
 /// Where one replica is.
 #[derive(Debug, Clone, Deserialize)]
 struct Part {
+    #[serde(default)]
+    number: u32,
     status: String,
+    #[serde(default)]
+    status_reason: String,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -75,6 +79,9 @@ enum Verdict {
     /// It may be reached: only a look at each replica tells.
     Look,
 }
+
+/// More reasons than this help nobody.
+const MAX_CAUSES: usize = 3;
 
 /// The status of what no longer exists.
 const DELETED: &str = "deleted";
@@ -96,15 +103,18 @@ pub(crate) async fn wait(
         state: State::default(),
         progress: Progress::new(&label),
     };
-    let outcome = timeout(limit, watch.run()).await;
+    let outcome = timeout(limit, watch.run_and_ask_why()).await;
     let state = std::mem::take(&mut watch.state);
     drop(watch);
     // Whatever happens to us, the server goes on with what it was asked for.
+    let verb = if state.is_waiting() { "explain" } else { "show" };
     let goes_on =
-        format!(r#"it goes on by itself: run "paddock {} show {}""#, kind.word, subject.id);
+        format!(r#"it goes on by itself: run "paddock {} {verb} {}""#, kind.word, subject.id);
     match outcome {
         Ok(Ok(Verdict::Reached)) => Ok(()),
-        Ok(Ok(_)) => Err(kind.failure(subject, format!("{label} {}", state.text()))),
+        Ok(Ok(_)) => {
+            Err(kind.failure(subject, format!("{label} {}{}", state.text(), state.causes())))
+        }
         Ok(Err(error)) => {
             let what = format!("{label} can't be followed any more: {}", error.what());
             Err(Error::failed_but(what, goes_on))
@@ -123,6 +133,19 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
+    /// The same as `run`; of a failure it also learns what each replica says.
+    async fn run_and_ask_why(&mut self) -> Result<Verdict, Error> {
+        let verdict = self.run().await?;
+        if verdict == Verdict::Failed
+            && self.state.replicas.is_some()
+            && let Ok(state) = self.look().await
+            && state.status == self.state.status
+        {
+            self.state = state;
+        }
+        Ok(verdict)
+    }
+
     async fn run(&mut self) -> Result<Verdict, Error> {
         let call = Call::get(&["events"])
             .query("kind", Some(self.kind.word))
@@ -177,6 +200,29 @@ impl State {
         let parts = self.replica_statuses.as_ref()?;
         let is_up = |part: &Part| kind.up.contains(&part.status.as_str());
         Some(parts.len() == replicas && parts.iter().all(is_up))
+    }
+
+    /// Whether it, or a part of it, waits for room: then more can be told than its status. Only
+    /// deployments do.
+    fn is_waiting(&self) -> bool {
+        let parts = self.replica_statuses.iter().flatten().map(|part| &part.status);
+        parts.chain([&self.status]).any(|status| matches!(status.as_str(), "queued" | "preempted"))
+    }
+
+    /// What replicas that failed say beyond the deployment's own reason: one may only have been
+    /// stopped because of another.
+    fn causes(&self) -> String {
+        let told = self.status_reason.as_deref().unwrap_or_default();
+        let mut causes: Vec<&Part> = Vec::new();
+        for part in self.replica_statuses.iter().flatten().filter(|part| part.status == "failed") {
+            let is_told = told.contains(&part.status_reason)
+                || causes.iter().any(|cause| cause.status_reason == part.status_reason);
+            if !is_told && causes.len() < MAX_CAUSES {
+                causes.push(part);
+            }
+        }
+        let line = |part: &&Part| format!("\n  replica {}: {}", part.number, part.status_reason);
+        causes.iter().map(line).collect::<Vec<_>>().concat()
     }
 
     fn still(&self, label: &str, limit: Duration) -> String {
@@ -250,6 +296,35 @@ mod tests {
         }
     }
 
+    fn part(number: u32, status: &str, reason: &str) -> Part {
+        Part { number, status: status.into(), status_reason: reason.into() }
+    }
+
+    #[test]
+    fn a_failure_tells_what_its_first_replica_does_not() {
+        let stopped = "Stopped, because replica 1 failed.";
+        for (parts, want) in [
+            (vec![], ""),
+            (vec![part(0, "failed", stopped), part(1, "running", "It runs.")], ""),
+            (
+                vec![
+                    part(0, "failed", stopped),
+                    part(1, "failed", "No such image."),
+                    part(2, "failed", stopped),
+                    part(3, "failed", "No such image."),
+                ],
+                "\n  replica 1: No such image.",
+            ),
+        ] {
+            let state = State {
+                status_reason: Some(format!("Replica 0: {stopped}")),
+                replica_statuses: Some(parts),
+                ..State::default()
+            };
+            assert_eq!(state.causes(), want);
+        }
+    }
+
     #[test]
     fn a_deployment_is_up_when_each_of_its_replicas_is() {
         for (parts, replicas, want) in [
@@ -260,7 +335,7 @@ mod tests {
             (Some(&["running"]), 2, Verdict::NotYet),
             (None, 2, Verdict::Look),
         ] {
-            let part = |status: &&str| Part { status: (*status).to_owned() };
+            let part = |status: &&str| part(0, status, "");
             let state = State {
                 status: "running".into(),
                 replicas: Some(replicas),

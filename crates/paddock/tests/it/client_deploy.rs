@@ -64,8 +64,10 @@ fn a_wait_is_for_all_replicas() {
         .prints(&["running  a     -          It runs.\n", "running  b     -          It runs.\n"]);
 
     // The third has no node left: some run, and yet it is not there.
-    ann.run("deployment scale web 3 --wait=2")
-        .fails(1, &["deployment web is still running after 2 s: 2 of 3 replicas run."]);
+    ann.run("deployment scale web 3 --wait=2").fails(
+        1,
+        &["deployment web is still running after 2 s: 2 of 3 replicas run.", "deployment explain"],
+    );
     ann.run("deployment scale web 1 --wait=60").succeeds().prints(&["web", "running"]);
     let web = ann.json("deployment get web");
     assert_eq!(web["replicas"], 1);

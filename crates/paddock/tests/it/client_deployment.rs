@@ -38,7 +38,7 @@ fn a_deployment_that_does_not_fit_says_why_it_waits() {
     ann.run("cluster create small --cpu 1 --ram 1Gi --wait=60").succeeds();
     let line = "deployment create --name big --cluster small --cpu 2 --ram 512Mi";
     ann.run(&format!("{line} --wait=2"))
-        .fails(1, &["deployment big is still queued after 2 s: ", "cpu", "deployment show"]);
+        .fails(1, &["deployment big is still queued after 2 s: ", "cpu", "deployment explain"]);
     let listed = ann.json("deployment list --status queued");
     assert_eq!(listed["items"][0]["name"], "big");
     ann.run("deployment delete big --wait=60").succeeds();
