@@ -68,7 +68,22 @@ pub fn summary(all: &[Replica]) -> Option<Summary> {
 fn speaker<'a>(kept: &[&'a Replica]) -> Option<&'a Replica> {
     use Status::{Completed, Failed, Preempted, Queued, Running, Scheduled, Starting};
     let order = [Failed, Running, Starting, Scheduled, Preempted, Queued, Completed];
-    order.iter().find_map(|status| kept.iter().find(|r| r.status == *status).copied())
+    let of = |status: &Status| {
+        let same = || kept.iter().filter(|replica| replica.status == *status);
+        // Who failed says more than who was stopped with it.
+        same()
+            .find(|replica| !replica.status_reason.starts_with(STOPPED))
+            .or(same().next())
+            .copied()
+    };
+    order.iter().find_map(of)
+}
+
+const STOPPED: &str = "Stopped, because replica ";
+
+/// Why a replica was stopped that could have run, when another of its deployment failed.
+pub fn stopped_because_of(number: u32) -> String {
+    format!("{STOPPED}{number} failed.")
 }
 
 fn with_caveat(reason: String, kept: &[&Replica]) -> String {
@@ -149,6 +164,9 @@ mod tests {
         use Status::*;
         let (status, reason) = of(&[Running, Failed]);
         assert_eq!((status, &*reason), (Failed, "Replica 1: It is failed."));
+        let mut both = [replica(0, Failed), replica(1, Failed)];
+        both[0].status_reason = stopped_because_of(1);
+        assert_eq!(summary(&both).unwrap().reason, "Replica 1: It is failed.");
         assert_eq!(of(&[Completed, Running]).0, Running);
         assert_eq!(of(&[Completed, Completed]).0, Completed);
         assert_eq!(of(&[Running, Deleting]), (Running, "It is running.".into()));

@@ -1,17 +1,19 @@
 //! What deployments say.
 
 use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::{StreamExt as _, stream};
-use model::DeploymentId;
 use model::cluster::Provider;
 use model::deployment::Status;
 use model::log::{Cursor, LogLine, LogsFrom, Source};
 use model::replica::Replica;
+use model::{DeploymentId, ReplicaId};
 use serde::{Deserialize, Serialize};
 use store::Scope;
 use utoipa::{IntoParams, ToSchema};
@@ -23,6 +25,9 @@ use crate::{App, Problem};
 
 /// How a log in lines of JSON is called.
 const NDJSON: &str = "application/x-ndjson";
+/// How often, and after what time, to look whether a replica whose log is over has ended.
+const LOOKS: usize = 20;
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Which part of the log is wanted.
 #[derive(Deserialize, IntoParams)]
@@ -139,7 +144,8 @@ async fn lines(
             Provider::Agent => app.relay.ask(on.id, id, from, follow).await,
             Provider::Local => app.logs.logs(id, from, follow).await,
         };
-        return lines.map_err(Problem::unavailable);
+        let lines = lines.map_err(Problem::unavailable)?;
+        return Ok(if follow { with_the_rest(app.clone(), id, lines) } else { lines });
     }
     let mut read = app.db.read().await?;
     let kept = store::deployment::replica::tail(&mut read, replica.id).await?;
@@ -151,6 +157,41 @@ async fn lines(
         LogsFrom::Start => 0,
     };
     Ok(stream::iter(kept.into_iter().skip(skip)).boxed())
+}
+
+/// What is cleared away may take the last lines along before a follower has seen them; they were
+/// reported, too.
+fn with_the_rest(app: App, id: ReplicaId, lines: Lines) -> Lines {
+    let last = Arc::new(Mutex::new(None));
+    let noted = last.clone();
+    let lines = lines.inspect(move |line: &LogLine| {
+        *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(line.clone());
+    });
+    let rest = stream::once(async move {
+        let last = last.lock().unwrap_or_else(PoisonError::into_inner).take();
+        rest(&app, id, last).await.unwrap_or_default()
+    });
+    lines.chain(rest.flat_map(stream::iter)).boxed()
+}
+
+/// The lines after the last one that was seen of a replica that has ended, once that is known.
+async fn rest(app: &App, id: ReplicaId, last: Option<LogLine>) -> store::Result<Vec<LogLine>> {
+    for _ in 0..LOOKS {
+        let mut read = app.db.read().await?;
+        let all = store::deployment::replica::of(&mut read, id.deployment).await?;
+        let Some(now) = all.into_iter().find(|replica| replica.id == id) else { break };
+        if matches!(now.status, Status::Completed | Status::Failed) {
+            let kept = store::deployment::replica::tail(&mut read, id).await?;
+            let Some(last) = last else { return Ok(kept) };
+            let known = kept.iter().position(|line| line.next == last.next && line.at == last.at);
+            let is_new = |line: &LogLine| line.at > last.at;
+            let from = known.map(|at| at + 1).or_else(|| kept.iter().position(is_new));
+            return Ok(kept.into_iter().skip(from.unwrap_or(usize::MAX)).collect());
+        }
+        drop(read);
+        tokio::time::sleep(LOOK).await;
+    }
+    Ok(Vec::new())
 }
 
 impl Line {

@@ -4,7 +4,7 @@ use model::agent::{Desired, Observed, Report};
 use model::cluster::Provider;
 use model::deployment::{Deployment, Spec, Status};
 use model::log::LogLine;
-use model::replica::Replica;
+use model::replica::{Replica, stopped_because_of};
 use model::{ClusterId, Place, ReplicaId};
 
 use super::placing::STOPPED;
@@ -223,7 +223,7 @@ async fn move_on(
 
 /// One that can't run stops the others: a part of what was asked for is not what was asked for.
 async fn fail_others(tx: &mut Tx, failed: &Replica, all: &[Replica]) -> Result<()> {
-    let reason = format!("Stopped, because replica {} failed.", failed.id.number);
+    let reason = stopped_because_of(failed.id.number);
     let others = all.iter().filter(|replica| replica.id != failed.id);
     for replica in others.filter(|r| r.status.is_wanted() || r.status.is_waiting()) {
         replica::tell(tx, replica.id, Status::Failed, &reason, true).await?;
