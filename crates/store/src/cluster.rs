@@ -348,21 +348,28 @@ pub(crate) async fn add_deployment(tx: &mut Tx, id: ClusterId, limit: i64) -> Re
     Err(Error::Limit { limit, what: "deployments per cluster" })
 }
 
-/// Counts one more deployment that found room here by itself: no limit holds it up.
-pub(crate) async fn welcome_deployment(tx: &mut Tx, id: ClusterId) -> Result<()> {
-    add_deployment(tx, id, i64::MAX).await
-}
-
-/// Counts one deployment less.
-pub(crate) async fn remove_deployment(tx: &mut Tx, id: ClusterId) -> Result<()> {
-    let sql = sql!("UPDATE cluster SET deployments = deployments - 1 WHERE id = $1");
-    tx.run(sql, params![id]).await.map(drop)
+/// Counts so many deployments more or fewer; more only while the cluster takes any.
+pub(crate) async fn add_to_count(tx: &mut Tx, id: ClusterId, change: i64) -> Result<()> {
+    let counted = tx
+        .run(
+            sql!(
+                "UPDATE cluster SET deployments = deployments + $2 WHERE id = $1 AND ",
+                "($2 <= 0 OR (deleted_at IS NULL AND status NOT IN ('deprovisioning', 'cleanup')))"
+            ),
+            params![id, change],
+        )
+        .await?;
+    if counted == 0 {
+        return Err(Error::Conflict(format!("the cluster {id} is being deleted")));
+    }
+    Ok(())
 }
 
 /// Keeps others from giving out or freeing this cluster's capacity until the end of the transaction.
 ///
-/// What changes capacity takes locks in one order, so that no two wait for each other: this one, the
-/// deployment, the cluster, its capacity, the organization.
+/// What changes capacity takes locks in one order, so that no two wait for each other: this one (of
+/// several clusters, by id), deployments by id, capacity; and at the commit, when nothing else is
+/// waited for, what counts deployments ([`Counter`](crate::db::Counter)) and the work queue.
 pub async fn lock(tx: &mut Tx, id: ClusterId) -> Result<()> {
     tx.lock(&format!("cluster/{id}")).await
 }

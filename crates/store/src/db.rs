@@ -14,13 +14,13 @@ use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::sync::Arc;
 
-use model::Time;
 use model::event::Actor;
 use model::work::{Key, Lane};
+use model::{ClusterId, OrganizationId, Time};
 use tokio::sync::watch;
 
 use crate::entropy::Ids;
-use crate::{Clock, Entropy, Error, Result, migration, work};
+use crate::{Clock, Entropy, Error, Result, cluster, migration, organization, work};
 
 pub(crate) use select::Select;
 pub use sqlite::Durability;
@@ -144,6 +144,7 @@ impl Db {
             db,
             now,
             actor,
+            counts: BTreeMap::new(),
             wakes: BTreeMap::new(),
             stirred: false,
         })
@@ -233,6 +234,8 @@ pub struct Tx {
     db: Db,
     now: Time,
     actor: Actor,
+    /// What is counted at the end, so that nobody's row is waited for while a counter is held.
+    counts: BTreeMap<Counter, i64>,
     /// Who is to be woken, when, by whom it is waited for.
     wakes: BTreeMap<Key, (Lane, Time)>,
     stirred: bool,
@@ -326,6 +329,11 @@ impl Tx {
         *wish = (wish.0.min(lane), wish.1.min(at));
     }
 
+    /// Counts so many deployments more or fewer, at the commit.
+    pub(crate) fn count(&mut self, counter: Counter, change: i64) {
+        *self.counts.entry(counter).or_default() += change;
+    }
+
     /// Notes that the queue changed, though nobody was woken.
     pub(crate) fn stir(&mut self) {
         self.stirred = true;
@@ -333,6 +341,14 @@ impl Tx {
 
     /// Makes it so. When this returns, it is durable.
     pub async fn commit(mut self) -> Result<()> {
+        for (counter, change) in std::mem::take(&mut self.counts) {
+            match counter {
+                Counter::Cluster(id) => cluster::add_to_count(&mut self, id, change).await?,
+                Counter::Organization(id) => {
+                    organization::add_to_count(&mut self, id, change).await?
+                }
+            }
+        }
         let wakes = std::mem::take(&mut self.wakes);
         let is_news = self.stirred || !wakes.is_empty();
         for (key, (lane, at)) in wakes {
@@ -356,6 +372,13 @@ impl Tx {
         }
         Ok(())
     }
+}
+
+/// What counts deployments, in the order in which their rows are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Counter {
+    Cluster(ClusterId),
+    Organization(OrganizationId),
 }
 
 /// A point in a transaction.

@@ -19,7 +19,7 @@ use model::replica::Replica;
 use model::work::{Key, Lane};
 use model::{ClusterId, DeploymentId, OrganizationId, Time};
 
-use crate::db::{Json, Row, Select, params, sql};
+use crate::db::{Counter, Json, Row, Select, params, sql};
 use crate::{Error, Page, Read, Result, Scope, Tx, cluster, event, organization};
 
 macro_rules! columns {
@@ -256,9 +256,9 @@ pub(crate) async fn clear_away(tx: &mut Tx, deployment: &Deployment) -> Result<(
     let sql = sql!("UPDATE deployment SET deleted_at = $2, updated_at = $2 WHERE id = $1");
     tx.run(sql, params![deployment.id, now]).await?;
     if let Some(id) = deployment.pinned_to {
-        cluster::remove_deployment(tx, id).await?;
+        tx.count(Counter::Cluster(id), -1);
     }
-    organization::remove_deployment(tx, deployment.organization_id).await?;
+    tx.count(Counter::Organization(deployment.organization_id), -1);
     append(tx, deployment, "deleted").await
 }
 

@@ -107,10 +107,10 @@ pub(crate) async fn add_deployment(tx: &mut Tx, id: OrganizationId, limit: i64) 
     }
 }
 
-/// Counts one deployment less.
-pub(crate) async fn remove_deployment(tx: &mut Tx, id: OrganizationId) -> Result<()> {
-    let sql = sql!("UPDATE organization SET deployments = deployments - 1 WHERE id = $1");
-    tx.run(sql, params![id]).await.map(drop)
+/// Counts so many deployments more or fewer.
+pub(crate) async fn add_to_count(tx: &mut Tx, id: OrganizationId, change: i64) -> Result<()> {
+    let sql = sql!("UPDATE organization SET deployments = deployments + $2 WHERE id = $1");
+    tx.run(sql, params![id, change]).await.map(drop)
 }
 
 async fn note(tx: &mut Tx, organization: &Organization, change: &str) -> Result<()> {

@@ -28,7 +28,7 @@ pub(crate) struct LogAsk {
     /// Whose log.
     replica: ReplicaName,
     /// Where to begin: `"start"`, `{"last": 10}` or `{"after": "…"}`, the `next` of a line.
-    #[schema(value_type = Object)]
+    #[schema(value_type = serde_json::Value)]
     from: LogsFrom,
     /// Whether to go on as more is said.
     follow: bool,

@@ -8,8 +8,8 @@ use model::log::LogLine;
 use model::replica::{Replica, summary};
 use model::{ClusterId, DeploymentId, Place, ReplicaId};
 
-use crate::db::{Json, Row, Select, params, sql};
-use crate::{Error, Read, Result, Tx, capacity, cluster};
+use crate::db::{Counter, Json, Row, Select, params, sql};
+use crate::{Error, Read, Result, Tx, capacity};
 
 macro_rules! columns {
     () => {
@@ -124,7 +124,7 @@ pub(super) async fn arrive(
     reason: &str,
 ) -> Result<()> {
     if deployment.pinned_to.is_none() && count_on(tx, deployment.id, place.cluster).await? == 0 {
-        cluster::welcome_deployment(tx, place.cluster).await?;
+        tx.count(Counter::Cluster(place.cluster), 1);
     }
     let (number, now) = (i64::from(id.number), tx.now());
     let nobody_answers = i64::from(deployment.spec.image.is_none());
@@ -173,7 +173,7 @@ pub(super) async fn leave(tx: &mut Tx, deployment: &Deployment, replica: &Replic
 pub(super) async fn forget(tx: &mut Tx, id: DeploymentId, on: ClusterId) -> Result<()> {
     let sql = sql!("SELECT COUNT(*) FROM deployment WHERE id = $1 AND pinned_to IS NULL");
     if tx.number(sql, params![id]).await? == 1 && count_on(tx, id, on).await? == 0 {
-        cluster::remove_deployment(tx, on).await?;
+        tx.count(Counter::Cluster(on), -1);
     }
     Ok(())
 }
