@@ -345,7 +345,7 @@ impl Tx {
             match counter {
                 Counter::Cluster(id) => cluster::add_to_count(&mut self, id, change).await?,
                 Counter::Organization(id) => {
-                    organization::add_to_count(&mut self, id, change).await?
+                    organization::add_to_count(&mut self, id, change).await?;
                 }
             }
         }
