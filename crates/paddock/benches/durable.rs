@@ -114,7 +114,7 @@ impl Server {
         let request = request.bearer_auth(&self.token).header("accept", "text/event-stream");
         let mut chunks = request.send().await.expect("a stream").bytes_stream();
         let mut rest = String::new();
-        tokio::spawn(async move {
+        store::task::spawn("events", async move {
             while let Some(Ok(chunk)) = chunks.next().await {
                 rest.push_str(&String::from_utf8_lossy(&chunk));
                 while let Some((line, after)) = rest.split_once('\n') {
@@ -157,14 +157,10 @@ async fn measure(name: &str, database: Option<&str>) {
     let mut times: Vec<Duration> = clients.join_all().await.into_iter().flatten().collect();
     let took = began.elapsed();
     times.sort_unstable();
-    let at = |part: f64| times[((times.len() - 1) as f64 * part) as usize];
-    println!(
-        "| {name} | {:.0}/s | {:.1} ms | {:.1} ms | {:.1} ms |",
-        times.len() as f64 / took.as_secs_f64(),
-        at(0.5).as_secs_f64() * 1e3,
-        at(0.99).as_secs_f64() * 1e3,
-        at(1.0).as_secs_f64() * 1e3
-    );
+    let at = |percent: usize| times[(times.len() - 1) * percent / 100].as_secs_f64() * 1e3;
+    let rate = u32::try_from(times.len()).map_or(0.0, f64::from) / took.as_secs_f64();
+    let (half, most, longest) = (at(50), at(99), at(100));
+    println!("| {name} | {rate:.0}/s | {half:.1} ms | {most:.1} ms | {longest:.1} ms |");
 }
 
 /// Asks for one, and waits until it is scheduled.

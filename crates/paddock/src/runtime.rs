@@ -83,7 +83,9 @@ struct AuthFile {
 
 #[derive(Deserialize)]
 struct Auth {
-    auth: Option<String>,
+    /// `username:password` in Base64.
+    #[serde(rename = "auth")]
+    packed: Option<String>,
     username: Option<String>,
     password: Option<String>,
 }
@@ -116,7 +118,7 @@ impl Auth {
         if let (Some(username), Some(password)) = (self.username, self.password) {
             return Some(Credentials { username, password });
         }
-        let bytes = data_encoding::BASE64.decode(self.auth?.as_bytes()).ok()?;
+        let bytes = data_encoding::BASE64.decode(self.packed?.as_bytes()).ok()?;
         let text = String::from_utf8(bytes).ok()?;
         let (username, password) = text.split_once(':')?;
         Some(Credentials { username: username.to_owned(), password: password.to_owned() })

@@ -45,10 +45,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let (stopper, stop) = stop::channel();
     let metrics = Metrics::default();
     let placement = Placement::new(db.clone(), settings.placement.clone(), name(&db, &settings));
-    let runtime = match settings.local_agent {
-        true => Some(runtime::start(settings.runtime.clone()).await?),
-        false => None,
-    };
+    let mut runtime = None;
+    if settings.local_agent {
+        runtime = Some(runtime::start(settings.runtime.clone()).await?);
+    }
     let parts = Parts {
         metrics: &metrics,
         outlook: placement.outlook(),
@@ -57,7 +57,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
             None => Arc::new(NoLogs),
         },
     };
-    let app = App::new(db.clone(), api_settings(&settings, &runtime), parts, stop.clone());
+    let app =
+        App::new(db.clone(), api_settings(&settings, runtime.as_deref()), parts, stop.clone());
     let made_up = app.ensure_admin(settings.admin_password.as_deref()).await;
     let made_up =
         made_up.map_err(|problem| anyhow::anyhow!("the administrator can't be made: {problem}"))?;
@@ -166,8 +167,8 @@ async fn end_old_leases(db: &Db) -> anyhow::Result<()> {
     Ok(tx.commit().await?)
 }
 
-fn api_settings(settings: &Settings, runtime: &Option<Arc<AnyRuntime>>) -> api::Settings {
-    let runtime = runtime.as_ref().map_or("none", |runtime| runtime.name());
+fn api_settings(settings: &Settings, runtime: Option<&AnyRuntime>) -> api::Settings {
+    let runtime = runtime.map_or("none", AnyRuntime::name);
     api::Settings {
         limits: settings.limits,
         password_min: settings.password_min,

@@ -1,6 +1,7 @@
 //! What the replicas beside this agent say, to who asks for it at the server.
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use agent::{AnyRuntime, LogStream, Runtime as _};
@@ -91,12 +92,11 @@ async fn answer(connection: &Connection, id: u32, mut lines: LogStream) -> Resul
 async fn gather(lines: &mut LogStream, part: &mut Vec<LogLine>) -> bool {
     let mut room = MOST_BYTES;
     while part.len() < MOST_LINES {
-        let next = match part.is_empty() {
-            true => lines.next().await,
-            false => match futures_util::poll!(lines.next()) {
-                std::task::Poll::Ready(next) => next,
-                std::task::Poll::Pending => return false,
-            },
+        let next = if part.is_empty() {
+            lines.next().await
+        } else {
+            let Poll::Ready(next) = futures_util::poll!(lines.next()) else { return false };
+            next
         };
         let Some(line) = next else { return true };
         let size = line.text.len();
