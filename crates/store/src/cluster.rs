@@ -369,7 +369,7 @@ pub(crate) async fn add_to_count(tx: &mut Tx, id: ClusterId, change: i64) -> Res
 ///
 /// What changes capacity takes locks in one order, so that no two wait for each other: this one (of
 /// several clusters, by id), deployments by id, capacity; and at the commit, when nothing else is
-/// waited for, what counts deployments ([`Counter`](crate::db::Counter)) and the work queue.
+/// waited for, what counts deployments (`Tx::count`) and the work queue.
 pub async fn lock(tx: &mut Tx, id: ClusterId) -> Result<()> {
     tx.lock(&format!("cluster/{id}")).await
 }

@@ -1,7 +1,7 @@
 //! The replicas of deployments, and what they make of their deployment.
 //!
-//! Whoever changes a replica holds its deployment's row ([`super::take`]) from before it looks, so
-//! that what it has seen stays true, and sums up afterwards ([`settle`]).
+//! Whoever changes a replica holds its deployment's row (`deployment::take`) from before it looks, so
+//! that what it has seen stays true, and sums up afterwards (`settle`).
 
 use model::deployment::{Deployment, Status};
 use model::log::LogLine;

@@ -35,13 +35,11 @@ impl Registry {
         let mut command = Command::new("docker-registry");
         command.arg("serve").arg(&config).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().expect("docker-registry is installed by ./test");
-        for _ in 0..600 {
-            if TcpStream::connect(&address).is_ok() {
-                return Self { child, address, _dir: dir };
-            }
-            thread::sleep(Duration::from_millis(50));
-        }
-        panic!("the registry does not answer on {address}");
+        let registry = Self { child, address, _dir: dir };
+        let answers = || TcpStream::connect(&registry.address).is_ok();
+        let up = (0..600).any(|_| answers() || wait());
+        assert!(up && answers(), "the registry does not answer on {}", registry.address);
+        registry
     }
 
     /// Pushes the image under that name; what to deploy.
@@ -59,6 +57,12 @@ impl Registry {
         assert!(pushed.status.success(), "{}", String::from_utf8_lossy(&pushed.stderr));
         format!("{}/{name}:1", self.address)
     }
+}
+
+/// Waits a little; nothing has happened yet.
+fn wait() -> bool {
+    thread::sleep(Duration::from_millis(50));
+    false
 }
 
 impl Drop for Registry {
