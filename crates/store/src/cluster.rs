@@ -297,6 +297,7 @@ pub async fn request_delete(tx: &mut Tx, cluster: &Cluster) -> Result<Cluster> {
     if cluster.status == Status::Unreachable {
         lock(tx, cluster.id).await?;
         losing::forget(tx, cluster.id).await?;
+        tx.settle_counts().await?;
     }
     let now = tx.now();
     let leaving = tx

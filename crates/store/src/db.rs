@@ -334,6 +334,17 @@ impl Tx {
         *self.counts.entry(counter).or_default() += change;
     }
 
+    /// Changes the counters now: nobody's row may be waited for after this.
+    pub(crate) async fn settle_counts(&mut self) -> Result<()> {
+        for (counter, change) in std::mem::take(&mut self.counts) {
+            match counter {
+                Counter::Cluster(id) => cluster::add_to_count(self, id, change).await?,
+                Counter::Organization(id) => organization::add_to_count(self, id, change).await?,
+            }
+        }
+        Ok(())
+    }
+
     /// Notes that the queue changed, though nobody was woken.
     pub(crate) fn stir(&mut self) {
         self.stirred = true;
@@ -341,14 +352,7 @@ impl Tx {
 
     /// Makes it so. When this returns, it is durable.
     pub async fn commit(mut self) -> Result<()> {
-        for (counter, change) in std::mem::take(&mut self.counts) {
-            match counter {
-                Counter::Cluster(id) => cluster::add_to_count(&mut self, id, change).await?,
-                Counter::Organization(id) => {
-                    organization::add_to_count(&mut self, id, change).await?;
-                }
-            }
-        }
+        self.settle_counts().await?;
         let wakes = std::mem::take(&mut self.wakes);
         let is_news = self.stirred || !wakes.is_empty();
         for (key, (lane, at)) in wakes {
