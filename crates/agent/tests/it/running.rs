@@ -33,6 +33,23 @@ async fn an_image_from_debians_registry_serves_through_its_published_port() {
     assert_eq!(lab.stored(), Vec::<std::path::PathBuf>::new());
 }
 
+/// Another container keeps the bridge there, and with it what the machine remembers of addresses.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_gets_the_address_of_one_before_is_reached_at_once() {
+    let lab = Lab::new().await;
+    lab.registry.put("web", &packing::web());
+    let web =
+        |name: &str| Container { ports: vec![8080], ..container(name, &lab.registry.name("web")) };
+    lab.runtime().start(&web("stays-0")).await.unwrap();
+    for name in ["one-0", "two-0", "three-0"] {
+        let endpoints = lab.runtime().start(&web(name)).await.unwrap();
+        assert!(get(&endpoints[0], "/").ends_with("hello from the container\n"), "{name}");
+        lab.runtime().stop(name).await.unwrap();
+    }
+    lab.runtime().stop("stays-0").await.unwrap();
+    assert_eq!(lab.left(), Vec::<String>::new());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_container_gets_its_environment_names_and_no_more_than_it_should() {
     let lab = Lab::new().await;

@@ -83,9 +83,22 @@ fn path(id: &str) -> String {
     format!("/api/v1/deployments/{id}")
 }
 
-/// What a web server says on its first page.
+/// What a web server says on its first page, once it listens.
 fn page(endpoint: &Value) -> Result<String, std::io::Error> {
-    let mut stream = TcpStream::connect(endpoint.as_str().unwrap())?;
+    let endpoint = endpoint.as_str().unwrap();
+    let mut last = ask(endpoint);
+    for _ in 0..100 {
+        match &last {
+            Ok(text) if !text.is_empty() => return last,
+            _ => std::thread::sleep(Duration::from_millis(50)),
+        }
+        last = ask(endpoint);
+    }
+    last
+}
+
+fn ask(endpoint: &str) -> Result<String, std::io::Error> {
+    let mut stream = TcpStream::connect(endpoint)?;
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
     stream.write_all(b"GET / HTTP/1.0\r\n\r\n")?;
     let mut text = String::new();

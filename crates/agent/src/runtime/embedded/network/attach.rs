@@ -54,7 +54,8 @@ async fn plug(link: &Link) -> std::io::Result<()> {
             up(&inside, loopback).await?;
         }
         let cable = index(&inside, &peer).await?.ok_or(rtnetlink::Error::RequestFailed)?;
-        let named = LinkUnspec::new_with_index(cable).name(INSIDE.to_owned()).build();
+        let named = LinkUnspec::new_with_index(cable).name(INSIDE.to_owned());
+        let named = named.address(hardware_address(link.address)).build();
         inside.link().set(named).execute().await?;
         let address = IpAddr::V4(link.address);
         inside.address().add(cable, address, link.prefix).execute().await?;
@@ -63,6 +64,13 @@ async fn plug(link: &Link) -> std::io::Result<()> {
         inside.route().add(route).execute().await
     })
     .await
+}
+
+/// The same for every container that gets this address: the machine still remembers it from the one
+/// before, and would send to nobody.
+fn hardware_address(address: Ipv4Addr) -> Vec<u8> {
+    let [a, b, c, d] = address.octets();
+    vec![0x02, 0x70, a, b, c, d]
 }
 
 /// Containers talk with the machine, not with each other.
