@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use model::Time;
 use model::event::Actor;
-use model::world::World;
 use store::{Db, Stop, lease};
 use tokio::sync::Mutex;
 
@@ -156,8 +155,4 @@ impl Known {
         let due = self.world.next_due().map_or(RENEW, |due| due.since(now));
         Ok(Some(due.clamp(Duration::from_millis(1), RENEW)))
     }
-}
-
-fn world(settings: &Settings) -> World {
-    World::new(settings.world.clone())
 }

@@ -27,6 +27,7 @@ pub use agent::ReplicaId;
 pub use id::{ClusterId, DeploymentId, InviteId, OrganizationId, UserId, Xid};
 pub use invalid::Invalid;
 pub use quantity::Quantity;
-pub use replica::{Place, Replica};
+pub use replica::Replica;
 pub use resources::Resources;
 pub use time::Time;
+pub use world::Place;

@@ -1,17 +1,9 @@
 //! Replicas: what of a deployment is placed, started and stopped, one by one.
 
+use crate::Time;
 use crate::agent::ReplicaId;
 use crate::deployment::Status;
-use crate::{ClusterId, Time};
-
-/// A node, by its cluster and its name there.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
-    /// Its cluster.
-    pub cluster: ClusterId,
-    /// Its name there.
-    pub node: String,
-}
+use crate::world::Place;
 
 /// One replica of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -74,7 +74,7 @@ async fn spread(
         return Err(Error::Short { missing });
     }
     for (node, kind, capacity) in parts(nodes, request, room) {
-        change(tx, sql, &Place { cluster, node }, &kind, capacity).await?;
+        change(tx, sql, &Place { cluster, node: node.into() }, &kind, capacity).await?;
     }
     Ok(())
 }
@@ -104,7 +104,7 @@ async fn change(
     kind: &str,
     amount: Quantity,
 ) -> Result<()> {
-    let changed = tx.run(sql, params![place.cluster, place.node, kind, amount]).await?;
+    let changed = tx.run(sql, params![place.cluster, *place.node, kind, amount]).await?;
     if changed == 0 {
         // Other types may have been changed already.
         tx.poison();
@@ -140,7 +140,7 @@ pub async fn set_total(tx: &mut Tx, place: &Place, total: &Resources) -> Result<
                     "ON CONFLICT (cluster_id, node, kind) DO UPDATE SET total = excluded.total ",
                     "WHERE capacity.used <= excluded.total"
                 ),
-                params![place.cluster, place.node, kind, amount],
+                params![place.cluster, *place.node, kind, amount],
             )
             .await?;
         if set == 0 {
@@ -172,7 +172,7 @@ pub(crate) async fn set_nodes(tx: &mut Tx, cluster: ClusterId, nodes: &[NewNode]
         }
     }
     for node in nodes {
-        let place = Place { cluster, node: node.name.clone() };
+        let place = Place { cluster, node: node.name.as_str().into() };
         set_total(tx, &place, &node.capacity).await?;
     }
     Ok(())

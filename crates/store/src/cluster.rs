@@ -189,7 +189,7 @@ pub async fn set_total(tx: &mut Tx, id: ClusterId, total: &Resources) -> Result<
             now.name
         )));
     };
-    let place = Place { cluster: id, node: node.name.clone() };
+    let place = Place { cluster: id, node: node.name.as_str().into() };
     count_change(tx, id).await?;
     capacity::set_total(tx, &place, total).await?;
     note(tx, id, "updated").await

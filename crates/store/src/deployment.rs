@@ -294,13 +294,18 @@ pub(crate) fn plan_end(tx: &mut Tx, deployment: &Deployment) {
 
 /// The deployment, whose replicas nobody else changes from here to the end of the transaction.
 pub(crate) async fn take(tx: &mut Tx, id: DeploymentId) -> Result<Deployment> {
+    take_if_there(tx, id).await?.ok_or_else(|| Error::not_found("deployment", id))
+}
+
+/// The same, for who does not mind that it is gone.
+async fn take_if_there(tx: &mut Tx, id: DeploymentId) -> Result<Option<Deployment>> {
     let now = tx.now();
     let sql = sql!(
         "UPDATE deployment SET updated_at = $2 WHERE id = $1 AND deleted_at IS NULL RETURNING ",
         columns!()
     );
     let row = tx.first(sql, params![id, now]).await?;
-    row.map_or_else(|| Err(Error::not_found("deployment", id)), from_row)
+    row.map(from_row).transpose()
 }
 
 /// The same, with the locks of the clusters whose capacity it holds.

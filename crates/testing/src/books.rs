@@ -17,7 +17,7 @@ pub async fn check_books(db: &Db) {
         let left = losing::leftovers(&mut tx, cluster.id).await.expect("leftovers");
         for node in &cluster.nodes {
             let mut held = Resources::default();
-            let on = |place: &Place| place.cluster == cluster.id && place.node == node.name;
+            let on = |place: &Place| place.cluster == cluster.id && *place.node == *node.name;
             for (one, replicas) in &standing {
                 let here = replicas.iter().filter(|r| r.place.as_ref().is_some_and(on));
                 here.for_each(|_| held.add(&one.spec.resources));

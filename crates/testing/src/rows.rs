@@ -61,7 +61,7 @@ pub async fn ready_cluster(db: &Db, owner: Option<OrganizationId>, capacity: Res
 
 /// The one node of a cluster.
 pub fn only_node(cluster: &Cluster) -> Place {
-    Place { cluster: cluster.id, node: cluster.nodes[0].name.clone() }
+    Place { cluster: cluster.id, node: cluster.nodes[0].name.as_str().into() }
 }
 
 /// A deployment as someone asks for it. Without an image it only holds its capacity.

@@ -97,6 +97,15 @@ impl Lab {
         left
     }
 
+    /// Which hardware has which address, as the machine remembers it of our containers.
+    pub(crate) fn neighbours(&self) -> std::collections::BTreeSet<(String, String)> {
+        let id = digest_of(self.options.instance.as_bytes())[7..15].to_owned();
+        let table = fs::read_to_string("/proc/net/arp").unwrap();
+        let ours = table.lines().filter(|line| line.ends_with(&format!("pd-{id}")));
+        let words = ours.map(|line| line.split_whitespace().collect::<Vec<_>>());
+        words.map(|words| (words[0].to_owned(), words[3].to_owned())).collect()
+    }
+
     /// What there is of images.
     pub(crate) fn stored(&self) -> Vec<PathBuf> {
         ["layers", "images", "pulls", "tmp"]

@@ -33,19 +33,24 @@ async fn an_image_from_debians_registry_serves_through_its_published_port() {
     assert_eq!(lab.stored(), Vec::<std::path::PathBuf>::new());
 }
 
-/// Another container keeps the bridge there, and with it what the machine remembers of addresses.
+/// The machine remembers which hardware has an address. Another container keeps the bridge there, and
+/// with it that memory.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_gets_the_address_of_one_before_is_reached_at_once() {
+async fn who_gets_the_address_of_one_before_has_its_hardware_address_too() {
     let lab = Lab::new().await;
     lab.registry.put("web", &packing::web());
-    let web =
-        |name: &str| Container { ports: vec![8080], ..container(name, &lab.registry.name("web")) };
-    lab.runtime().start(&web("stays-0")).await.unwrap();
-    for name in ["one-0", "two-0", "three-0"] {
+    let image = lab.registry.name("web");
+    let web = |name: &str| Container { ports: vec![8080], ..container(name, &image) };
+    let endpoints = lab.runtime().start(&web("stays-0")).await.unwrap();
+    get(&endpoints[0], "/");
+    let mut seen = Vec::new();
+    for name in ["one-0", "two-0"] {
         let endpoints = lab.runtime().start(&web(name)).await.unwrap();
         assert!(get(&endpoints[0], "/").ends_with("hello from the container\n"), "{name}");
+        seen.push(lab.neighbours());
         lab.runtime().stop(name).await.unwrap();
     }
+    assert_eq!((seen[0].len(), &seen[0]), (2, &seen[1]));
     lab.runtime().stop("stays-0").await.unwrap();
     assert_eq!(lab.left(), Vec::<String>::new());
 }

@@ -296,7 +296,8 @@ pub(crate) struct ReplicaStatus {
 
 impl From<Replica> for ReplicaStatus {
     fn from(replica: Replica) -> Self {
-        let (cluster_id, node) = replica.place.map(|place| (place.cluster, place.node)).unzip();
+        let (cluster_id, node) =
+            replica.place.map(|place| (place.cluster, place.node.to_string())).unzip();
         Self {
             number: replica.id.number,
             status: replica.status,

@@ -9,7 +9,7 @@ use store::deployment::placing;
 use store::{Db, Tx};
 
 use super::NAME;
-use super::known::{Known, Seen, from_world};
+use super::known::{Known, Seen};
 
 /// A decision, ready to be made durable.
 enum Step {
@@ -81,8 +81,7 @@ impl Known {
         let mut places: BTreeMap<DeploymentId, Vec<(u32, Place)>> = BTreeMap::new();
         for start in &decisions.starts {
             let id = ReplicaId::from(start.unit);
-            let place = from_world(&start.place);
-            places.entry(id.deployment).or_default().push((id.number, place));
+            places.entry(id.deployment).or_default().push((id.number, start.place.clone()));
         }
         let mut reasons: BTreeMap<DeploymentId, String> = BTreeMap::new();
         for waiting in &decisions.waits {
@@ -110,11 +109,11 @@ impl Known {
 
     fn assume_done(&mut self, decisions: &Decisions) {
         for start in &decisions.starts {
-            self.assume(start.unit, Seen::Placed(from_world(&start.place)));
+            self.assume(start.unit, Seen::Placed(start.place.clone()));
         }
         let now = self.db.now();
         for preemption in &decisions.preemptions {
-            self.assume(preemption.victim, Seen::Stopping(from_world(&preemption.place)));
+            self.assume(preemption.victim, Seen::Stopping(preemption.place.clone()));
             self.count_preemption(preemption.by, now);
         }
     }

@@ -62,7 +62,7 @@ impl Known {
     pub(super) fn new(db: Db, settings: Settings) -> Self {
         Self {
             db,
-            world: super::world(&settings),
+            world: World::new(settings.world.clone()),
             settings,
             clusters: HashMap::new(),
             asked: HashMap::new(),
@@ -221,9 +221,9 @@ impl Known {
         let since = replica.placed_at.unwrap_or(Time(0));
         match now {
             Seen::Waiting => self.world.wait(unit),
-            Seen::Placed(place) => self.world.placed(unit, in_world(place), since),
+            Seen::Placed(place) => self.world.placed(unit, place.clone(), since),
             Seen::Stopping(place) => {
-                self.world.placed(unit, in_world(place), since);
+                self.world.placed(unit, place.clone(), since);
                 self.world.stopping(unit.id, None);
             }
             Seen::Ended => self.world.gone(unit.id),
@@ -308,12 +308,4 @@ fn seen(replica: &Replica) -> Seen {
         None if replica.status.is_waiting() => Seen::Waiting,
         None => Seen::Ended,
     }
-}
-
-pub(super) fn in_world(place: &Place) -> world::Place {
-    world::Place { cluster: place.cluster, node: place.node.as_str().into() }
-}
-
-pub(super) fn from_world(place: &world::Place) -> Place {
-    Place { cluster: place.cluster, node: place.node.to_string() }
 }

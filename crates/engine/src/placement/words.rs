@@ -6,7 +6,7 @@ use model::cluster::{Cluster, Status};
 use model::world::Wait;
 use model::{ClusterId, Place, ReplicaId, Resources};
 
-use super::known::{Asked, Known, in_world};
+use super::known::{Asked, Known};
 
 impl Known {
     /// What users call where these are.
@@ -77,8 +77,8 @@ impl Known {
                 "Waits for a node of {name} with room for {request}, and starts as soon as there is one."
             );
         };
-        let place = Place { cluster: cluster.id, node: node.name.clone() };
-        let free = self.world.free(&in_world(&place)).unwrap_or_default();
+        let place = Place { cluster: cluster.id, node: node.name.as_str().into() };
+        let free = self.world.free(&place).unwrap_or_default();
         let missing = request.shortage(&free);
         let kinds: Vec<&str> = missing.iter().map(|(kind, _)| kind).collect();
         if kinds.is_empty() {

@@ -49,7 +49,7 @@ async fn replicas(world: &World, id: DeploymentId) -> Vec<Replica> {
 /// On which nodes replicas are, by number.
 async fn places(world: &World, id: DeploymentId) -> Vec<Option<String>> {
     let all = replicas(world, id).await;
-    all.into_iter().map(|replica| replica.place.map(|place| place.node)).collect()
+    all.into_iter().map(|replica| replica.place.map(|place| place.node.to_string())).collect()
 }
 
 async fn until_running(world: &World, id: DeploymentId, count: usize) {

@@ -79,6 +79,16 @@ impl Yard {
     }
 }
 
+impl Drop for Yard {
+    /// A test that failed must not leave containers behind: they would outlive it.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.server.kill();
+            traces::end(&self.data());
+        }
+    }
+}
+
 fn path(id: &str) -> String {
     format!("/api/v1/deployments/{id}")
 }

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use model::deployment::Status;
 use model::{ClusterId, DeploymentId, Place, Resources};
 
-use super::{clear_away, replica, take};
+use super::{clear_away, replica, take_if_there};
 use crate::db::{Json, Row, params, sql};
-use crate::{Error, Read, Result, Tx, capacity, cluster};
+use crate::{Read, Result, Tx, capacity, cluster};
 
 /// Whose replicas on a cluster are known as well as can be, though the cluster is silent.
 pub async fn undoubted(read: &mut Read, cluster: ClusterId) -> Result<Vec<DeploymentId>> {
@@ -51,10 +51,7 @@ pub async fn doubt(
     on: ClusterId,
     caveat: Option<&str>,
 ) -> Result<()> {
-    let deployment = match take(tx, id).await {
-        Err(Error::NotFound { .. }) => return Ok(()),
-        other => other?,
-    };
+    let Some(deployment) = take_if_there(tx, id).await? else { return Ok(()) };
     let sql = sql!("UPDATE replica SET caveat = $3 WHERE deployment_id = $1 AND cluster_id = $2");
     if tx.run(sql, params![id, on, caveat]).await? > 0 {
         let change = if caveat.is_some() { "doubted" } else { "confirmed" };
@@ -66,10 +63,7 @@ pub async fn doubt(
 /// Gives up what a deployment has on a cluster, and lets it start elsewhere.
 pub async fn give_up(tx: &mut Tx, id: DeploymentId, on: ClusterId, reason: &str) -> Result<()> {
     cluster::lock(tx, on).await?;
-    let deployment = match take(tx, id).await {
-        Err(Error::NotFound { .. }) => return Ok(()),
-        other => other?,
-    };
+    let Some(deployment) = take_if_there(tx, id).await? else { return Ok(()) };
     let has_image = deployment.spec.image.is_some();
     let replicas = replica::of(tx, id).await?;
     let lost = replicas.iter().filter(|r| r.place.as_ref().is_some_and(|p| p.cluster == on));
@@ -123,9 +117,9 @@ pub(crate) async fn forget(tx: &mut Tx, on: ClusterId) -> Result<()> {
         sql!("DELETE FROM leftover WHERE cluster_id = $1 RETURNING deployment_id, node, request");
     let mut left = BTreeSet::new();
     for mut row in tx.all(sql, params![on]).await? {
-        let (id, node) = (row.take::<DeploymentId>()?, row.take()?);
+        let (id, node) = (row.take::<DeploymentId>()?, row.take::<String>()?);
         let request: Resources = row.take::<Json<_>>()?.0;
-        capacity::release(tx, &Place { cluster: on, node }, &request).await?;
+        capacity::release(tx, &Place { cluster: on, node: node.into() }, &request).await?;
         left.insert(id);
     }
     for id in left {

@@ -4,7 +4,7 @@ use model::deployment::{Deployment, Status};
 use model::replica::Replica;
 use model::{DeploymentId, OrganizationId, Place, ReplicaId, Time};
 
-use super::{columns, from_row, replica, take};
+use super::{columns, from_row, replica, take_if_there};
 use crate::db::{Select, params, sql};
 use crate::{Error, Page, Read, Result, Scope, Tx};
 
@@ -53,7 +53,7 @@ pub async fn place(
     places: &[(u32, Place)],
     on: &str,
 ) -> Result<Deployment> {
-    let deployment = waiting(tx, id).await?;
+    let deployment = decided(tx, id).await?;
     let reason = format!("Has its place on {on}.");
     for (number, place) in places {
         let id = ReplicaId { deployment: id, number: *number };
@@ -76,17 +76,15 @@ pub async fn place(
     replica::settle(tx, &scheduled, Status::Running.as_str()).await
 }
 
-async fn waiting(tx: &mut Tx, id: DeploymentId) -> Result<Deployment> {
-    match take(tx, id).await {
-        Err(Error::NotFound { .. }) => Err(Error::Conflict(format!("{id} is gone"))),
-        other => other,
-    }
+/// The deployment that a decision is about; it may be gone since.
+async fn decided(tx: &mut Tx, id: DeploymentId) -> Result<Deployment> {
+    take_if_there(tx, id).await?.ok_or_else(|| Error::Conflict(format!("{id} is gone")))
 }
 
 /// Has replicas yield to another, if that one still waits. Their capacity is free when they have
 /// stopped. The locks of their clusters must be held.
 pub async fn preempt(tx: &mut Tx, victim: ReplicaId, by: ReplicaId, reason: &str) -> Result<()> {
-    let deployment = waiting(tx, victim.deployment).await?;
+    let deployment = decided(tx, victim.deployment).await?;
     let replicas = replica::of(tx, victim.deployment).await?;
     let found = replicas.into_iter().find(|replica| replica.id == victim);
     let Some(found) = found.filter(|r| r.status.is_wanted() && r.place.is_some()) else {
@@ -141,7 +139,7 @@ pub async fn forget_preemptions(tx: &mut Tx, before: Time) -> Result<()> {
 
 /// Says why the waiting replicas of a deployment wait, if that is news.
 pub async fn set_reason(tx: &mut Tx, id: DeploymentId, reason: &str) -> Result<()> {
-    let deployment = waiting(tx, id).await?;
+    let deployment = decided(tx, id).await?;
     let changed = tx
         .run(
             sql!(

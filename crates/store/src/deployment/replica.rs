@@ -137,7 +137,7 @@ pub(super) async fn arrive(
                 "WHERE deployment_id = $1 AND number = $2 AND cluster_id IS NULL ",
                 "AND status IN ('queued', 'preempted')"
             ),
-            params![id.deployment, number, place.cluster, place.node, reason, now, nobody_answers],
+            params![id.deployment, number, place.cluster, *place.node, reason, now, nobody_answers],
         )
         .await?;
     if placed == 0 {
@@ -194,7 +194,7 @@ pub(super) async fn settle(tx: &mut Tx, seen: &Deployment, change: &str) -> Resu
     let mut now = seen.clone();
     now.updated_at = tx.now();
     let first = replicas.iter().find_map(|replica| replica.place.clone());
-    (now.placed_on, now.node) = first.map(|place| (place.cluster, place.node)).unzip();
+    (now.placed_on, now.node) = first.map(|place| (place.cluster, place.node.to_string())).unzip();
     now.endpoints = Vec::new();
     if now.status != Status::Deleting
         && let Some(summary) = summary(&replicas)
@@ -230,11 +230,11 @@ async fn write(tx: &mut Tx, now: &Deployment) -> Result<()> {
 
 pub(super) fn from_row(mut row: Row) -> Result<Replica> {
     let (deployment, number) = (row.take()?, row.take::<i64>()?);
-    let (cluster, node) = (row.take::<Option<_>>()?, row.take::<Option<_>>()?);
+    let (cluster, node) = (row.take::<Option<_>>()?, row.take::<Option<String>>()?);
     let number = u32::try_from(number).map_err(|_| Error::Broken("a replica's number".into()))?;
     Ok(Replica {
         id: ReplicaId { deployment, number },
-        place: cluster.zip(node).map(|(cluster, node)| Place { cluster, node }),
+        place: cluster.zip(node).map(|(cluster, node)| Place { cluster, node: node.into() }),
         status: row.take()?,
         status_reason: row.take()?,
         caveat: row.take()?,

@@ -8,7 +8,7 @@ use model::replica::{Replica, stopped_because_of};
 use model::{ClusterId, Place, ReplicaId};
 
 use super::placing::STOPPED;
-use super::{clear_away, replica, take};
+use super::{clear_away, replica, take_if_there};
 use crate::db::{Json, Row, Select, params, sql};
 use crate::{Error, Read, Result, Tx, capacity, cluster};
 
@@ -35,9 +35,8 @@ pub async fn desired(read: &mut Read, whose: Served, all: bool) -> Result<Vec<De
     let select = Select::new(
         "SELECT deployment_id, number, cluster_id, node, desired FROM leftover WHERE desired > 0",
     );
-    let rows = of_agent(select, "cluster_id", &whose).all(read).await?;
-    for row in rows {
-        desired.push(leftover(row)?);
+    for mut row in of_agent(select, "cluster_id", &whose).all(read).await? {
+        desired.push(wish_to_end(&mut row)?);
     }
     Ok(desired)
 }
@@ -53,17 +52,14 @@ fn of_agent<'a>(select: Select<'a>, column: &str, whose: &'a Served) -> Select<'
 }
 
 fn from_row(mut row: Row) -> Result<Desired> {
-    let mut desired = leftover_of(&mut row)?;
+    let mut desired = wish_to_end(&mut row)?;
     let (status, spec): (Status, Json<Spec>) = (row.take()?, row.take()?);
     desired.run = status.is_wanted().then_some(spec.0);
     Ok(desired)
 }
 
-fn leftover(mut row: Row) -> Result<Desired> {
-    leftover_of(&mut row)
-}
-
-fn leftover_of(row: &mut Row) -> Result<Desired> {
+/// That nothing of a replica shall be there.
+fn wish_to_end(row: &mut Row) -> Result<Desired> {
     let (deployment, number) = (row.take()?, row.take::<i64>()?);
     let number = u32::try_from(number).map_err(|_| Error::Broken("a replica's number".into()))?;
     Ok(Desired {
@@ -83,9 +79,8 @@ pub async fn report(tx: &mut Tx, report: &Report) -> Result<()> {
     if !is_of_now(tx, report).await? {
         return Ok(());
     }
-    let deployment = match take(tx, report.replica.deployment).await {
-        Err(Error::NotFound { .. }) => return Ok(()),
-        other => other?,
+    let Some(deployment) = take_if_there(tx, report.replica.deployment).await? else {
+        return Ok(());
     };
     let replicas = replica::of(tx, deployment.id).await?;
     let is_it = |replica: &&Replica| {
@@ -143,8 +138,8 @@ async fn clear_leftover(tx: &mut Tx, report: &Report) -> Result<()> {
         )
         .await?;
     let Some(mut row) = row else { return Ok(()) };
-    let (node, request) = (row.take()?, row.take::<Json<_>>()?.0);
-    capacity::release(tx, &Place { cluster, node }, &request).await?;
+    let (node, request) = (row.take::<String>()?, row.take::<Json<_>>()?.0);
+    capacity::release(tx, &Place { cluster, node: node.into() }, &request).await?;
     replica::forget(tx, id.deployment, cluster).await?;
     cluster::freed(tx, cluster).await
 }

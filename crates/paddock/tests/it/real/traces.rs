@@ -2,6 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use data_encoding::HEXLOWER;
+use sha2::{Digest as _, Sha256};
 
 /// All that there is of the containers of a server with this data directory.
 pub(crate) fn of(data: &Path) -> Vec<String> {
@@ -16,8 +22,34 @@ pub(crate) fn of(data: &Path) -> Vec<String> {
     for part in ["containers", "tmp"] {
         left.extend(entries(&runtime.join(part)).iter().map(|path| path.display().to_string()));
     }
-    left.extend(processes(&inside));
+    left.extend(started_for(&inside).iter().map(|pid| format!("process {}", pid.display())));
     left
+}
+
+/// Ends all of it, however a test has left it. The server must be gone.
+pub(crate) fn end(data: &Path) {
+    let runtime = data.join("runtime");
+    let Ok(instance) = fs::read_to_string(runtime.join("instance")) else { return };
+    let started: Vec<PathBuf> = started_for(&runtime.display().to_string());
+    let pids = started.iter().filter_map(|pid| pid.file_name()?.to_str());
+    run("kill", &["-9"], pids.collect());
+    let bridge = HEXLOWER.encode(&Sha256::digest(instance.trim()))[..8].to_owned();
+    run("ip", &["link", "del"], vec![&format!("pd-{bridge}")]);
+    for group in groups(instance.trim()) {
+        // It can be removed as soon as the last of its processes is gone.
+        for _ in 0..100 {
+            if fs::remove_dir(&group).is_ok() {
+                break;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn run(program: &str, before: &[&str], after: Vec<&str>) {
+    if !after.is_empty() {
+        let _ = Command::new(program).args(before).args(after).output();
+    }
 }
 
 /// The mounts of all processes' namespaces.
@@ -27,13 +59,12 @@ fn namespaces() -> Vec<String> {
 }
 
 /// Processes that were started for something in this directory.
-fn processes(dir: &str) -> Vec<String> {
-    let line = |pid: &PathBuf| {
-        let bytes = fs::read(pid.join("cmdline")).ok()?;
-        let text = String::from_utf8_lossy(&bytes).replace('\0', " ");
-        text.contains(dir).then(|| format!("process {}: {text}", pid.display()))
+fn started_for(dir: &str) -> Vec<PathBuf> {
+    let is_ours = |pid: &PathBuf| {
+        fs::read(pid.join("cmdline"))
+            .is_ok_and(|words| String::from_utf8_lossy(&words).contains(dir))
     };
-    entries(Path::new("/proc")).iter().filter_map(line).collect()
+    entries(Path::new("/proc")).into_iter().filter(is_ours).collect()
 }
 
 /// The cgroups of an installation, in every hierarchy.
