@@ -12,6 +12,7 @@ pub mod local_agent;
 pub mod local_cluster;
 mod metrics;
 pub mod placement;
+pub mod port;
 mod reconcile;
 
 pub use driver::{Driver, Options};

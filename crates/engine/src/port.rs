@@ -1,0 +1,80 @@
+//! What workers ask of foreign systems. `adapters` answers; the engine knows no protocol.
+//!
+//! Every call can be repeated and finds its own work of before. None waits for long: each has a limit
+//! of its own, and what is down says so at once until it is tried again.
+
+use futures_util::future::BoxFuture;
+use model::Secret;
+
+/// Why a foreign system did not do it, as a sentence that a user can act on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// It can't be done like this; trying again would not help.
+    #[error("{0}")]
+    Refused(String),
+    /// It is down, slow or confused: it will be tried again.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+/// What a port answers with, later.
+pub type Answer<'a, T> = BoxFuture<'a, Result<T, Fault>>;
+
+/// Names in the domain name system.
+pub trait Dns: Send + Sync {
+    /// Has `name` be an alias (CNAME) of `target`, whatever it was. Both without the final dot.
+    fn point<'a>(&'a self, name: &'a str, target: &'a str) -> Answer<'a, ()>;
+
+    /// Takes an alias away, and makes sure that the server does not know it any more.
+    fn remove<'a>(&'a self, name: &'a str) -> Answer<'a, ()>;
+
+    /// What a name is an alias of, as the server knows it now.
+    fn find<'a>(&'a self, name: &'a str) -> Answer<'a, Option<String>>;
+}
+
+/// A client of an OpenID provider: what an instance signs in with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Client {
+    /// Its id at the provider.
+    pub id: String,
+    /// Its secret.
+    pub secret: Secret,
+    /// What the adapter needs to change or remove it later; may hold secrets, too.
+    pub handle: Secret,
+}
+
+/// Clients at an OpenID provider.
+pub trait Sso: Send + Sync {
+    /// Makes the client of that name; where names are the provider's ids, one that is there is found.
+    fn create<'a>(&'a self, name: &'a str) -> Answer<'a, Client>;
+
+    /// The client as it is now; none if somebody has removed it.
+    fn find<'a>(&'a self, client: &'a Client) -> Answer<'a, Option<Client>>;
+
+    /// Gives the client another secret.
+    fn rotate<'a>(&'a self, client: &'a Client) -> Answer<'a, Client>;
+
+    /// Takes the client away. One that is gone is fine.
+    fn remove<'a>(&'a self, client: &'a Client) -> Answer<'a, ()>;
+}
+
+/// Encrypts what is kept.
+pub trait Seal: Send + Sync {
+    /// Encrypts for one purpose, for example `instance/ID/sso`: elsewhere it can't be opened.
+    fn seal<'a>(&'a self, purpose: &'a str, secret: &'a Secret) -> Answer<'a, String>;
+
+    /// Decrypts what was sealed for that purpose.
+    fn open<'a>(&'a self, purpose: &'a str, sealed: &'a str) -> Answer<'a, Secret>;
+}
+
+/// How a foreign system is doing, for the page of health and for metrics.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Health {
+    /// It answered last time, or was not asked yet.
+    Up,
+    /// It did not; it is asked again after a while.
+    Down {
+        /// What it said last.
+        reason: String,
+    },
+}
