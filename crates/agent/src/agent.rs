@@ -12,7 +12,7 @@ use model::log::{LogLine, LogsFrom};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use crate::{Condition, Link, LinkError, Runtime};
+use crate::{Condition, Link, LinkError, Runtime, probe};
 
 /// How long to wait before asking a control plane again that did not answer.
 const RETRY: Duration = Duration::from_millis(500);
@@ -125,9 +125,15 @@ struct Keeper<R> {
 
 impl<R: Runtime> Keeper<R> {
     async fn keep(mut self, id: ReplicaId) -> (ReplicaId, i64) {
+        let mut ran: Option<Spec> = None;
         loop {
             let desired = self.wishes.borrow_and_update().clone();
             let over = (id, desired.generation);
+            if ran.is_some() && desired.run.is_some() && ran != desired.run {
+                // The runtime would find the old one running and leave it at that.
+                self.until_stopped(id).await;
+            }
+            ran.clone_from(&desired.run);
             let Some(spec) = &desired.run else {
                 self.stop(&desired).await;
                 // A wish that came meanwhile needs a fresh start; otherwise the task is over.
@@ -146,12 +152,15 @@ impl<R: Runtime> Keeper<R> {
     }
 
     async fn stop(&self, desired: &Desired) {
-        let id = desired.replica;
+        self.until_stopped(desired.replica).await;
+        say(&self.reports, desired, Observed::Gone, Vec::new()).await;
+    }
+
+    async fn until_stopped(&self, id: ReplicaId) {
         while let Err(error) = self.runtime.stop(id).await {
             tracing::warn!(replica = %id, %error, "it does not stop, trying again");
             tokio::time::sleep(STOP_RETRY).await;
         }
-        say(&self.reports, desired, Observed::Gone, Vec::new()).await;
     }
 }
 
@@ -175,6 +184,7 @@ impl<R: Runtime> Watcher<'_, R> {
             Err(reason) => Condition::Failed(reason),
         };
         loop {
+            condition = self.once_ready(spec, condition).await;
             let is_over = matches!(condition, Condition::Completed | Condition::Failed(_));
             let tail = if is_over { self.tail().await } else { Vec::new() };
             say(&self.reports, self.desired, condition.clone().into(), tail).await;
@@ -182,6 +192,23 @@ impl<R: Runtime> Watcher<'_, R> {
                 return std::future::pending().await;
             }
             condition = self.runtime.changed(id, &condition).await;
+        }
+    }
+
+    /// How it is doing once it answers, if it must; or differently before that.
+    async fn once_ready(&self, spec: &Spec, condition: Condition) -> Condition {
+        let (Condition::Running { endpoints }, Some(probe)) = (&condition, &spec.ready) else {
+            return condition;
+        };
+        if !self.runtime.is_real() {
+            return condition;
+        }
+        tokio::select! {
+            answered = probe::until_answered(probe, &spec.ports, endpoints) => match answered {
+                Ok(()) => condition,
+                Err(reason) => Condition::Failed(reason),
+            },
+            other = self.runtime.changed(self.desired.replica, &condition) => other,
         }
     }
 

@@ -137,6 +137,10 @@ impl Runtime for AnyRuntime {
         }
     }
 
+    fn is_real(&self) -> bool {
+        !matches!(self, AnyRuntime::Simulated(_))
+    }
+
     fn logs(&self, id: ReplicaId, from: LogsFrom, follow: bool) -> LogStream {
         match self {
             AnyRuntime::Embedded(runtime) => Runtime::logs(&**runtime, id, from, follow),

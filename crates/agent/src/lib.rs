@@ -7,6 +7,7 @@
 mod agent;
 mod choose;
 mod link;
+mod probe;
 mod runtime;
 
 pub use agent::Agent;

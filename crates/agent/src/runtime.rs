@@ -67,6 +67,11 @@ pub trait Runtime: Send + Sync + 'static {
     /// Stops it and removes all that is left of it.
     fn stop(&self, id: ReplicaId) -> impl Future<Output = Result<(), String>> + Send;
 
+    /// Can what it starts be reached? Not if it only pretends.
+    fn is_real(&self) -> bool {
+        true
+    }
+
     /// What it said, and, to who follows, what it says until it ends. Nothing when there is none.
     fn logs(&self, id: ReplicaId, from: LogsFrom, follow: bool) -> LogStream;
 }

@@ -8,12 +8,15 @@ pub mod cluster;
 pub mod deployment;
 mod driver;
 pub mod housekeeping;
+pub mod instance;
 pub mod local_agent;
 pub mod local_cluster;
 mod metrics;
 pub mod placement;
 pub mod port;
 mod reconcile;
+pub mod rules;
+pub mod sealed;
 
 pub use driver::{Driver, Options};
 pub use metrics::Metrics;

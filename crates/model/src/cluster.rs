@@ -139,6 +139,36 @@ pub struct Heard {
     pub runtime: String,
 }
 
+/// What matters when a cluster hosts instances.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Hosting {
+    /// Does its agent speak as the fleet managers' agents do? Then its capacity is counted in units of
+    /// instance types, as that agent says.
+    pub is_foreign: bool,
+    /// The name under which clients reach it.
+    pub dns: Option<String>,
+    /// Are its instances reached through a private network?
+    pub is_private: bool,
+    /// How many machines it has for instances, as its owner said.
+    pub machines: Option<u32>,
+    /// Which versions it can run, oldest first, by kind.
+    pub versions: BTreeMap<String, Vec<Offered>>,
+}
+
+/// A version of an operator, and what it can run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offered {
+    /// The operator's version.
+    pub operator: String,
+    /// Can it be used?
+    pub is_ready: bool,
+    /// Versions of the service, oldest first.
+    pub services: Vec<String>,
+    /// Versions of the protocol between its parts, oldest first.
+    pub protocols: Vec<String>,
+}
+
 /// A cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cluster {
@@ -168,6 +198,10 @@ pub struct Cluster {
     pub capacity: BTreeMap<String, Capacity>,
     /// What it is made of: at least one, unless its agent has yet to say.
     pub nodes: Vec<Node>,
+    /// What it is called where it was made, if that is elsewhere.
+    pub foreign_id: Option<String>,
+    /// What matters when it hosts instances.
+    pub hosting: Hosting,
     /// How many deployments are on it or pinned to it.
     pub deployments: i64,
     /// Counts the changes of what users set.

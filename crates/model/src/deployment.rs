@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::invalid::Check;
 use crate::text_enum::text_enum;
-use crate::{ClusterId, DeploymentId, Invalid, OrganizationId, Resources, Time, name};
+use crate::{ClusterId, DeploymentId, InstanceId, Invalid, OrganizationId, Resources, Time, name};
 
 /// The most replicas of one deployment.
 pub const MAX_REPLICAS: u32 = 1000;
@@ -124,6 +124,23 @@ pub struct Spec {
     /// Must each replica be on another node?
     #[serde(default)]
     pub anti_affinity: bool,
+    /// When its agent may say that it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<Probe>,
+    /// Environment variables that are secrets, encrypted; opened where they are handed to the agent.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sealed_env: BTreeMap<String, String>,
+}
+
+/// What must answer before a program counts as running.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probe {
+    /// The port, one of the program's.
+    pub port: u16,
+    /// The path that must be answered with this status; without one, connecting is enough.
+    pub http: Option<(String, u16)>,
+    /// How many seconds it may take.
+    pub within: u32,
 }
 
 impl Spec {
@@ -134,8 +151,9 @@ impl Spec {
 
     /// The same without the values of the environment.
     pub fn redacted(&self) -> Spec {
-        let env = self.env.keys().map(|key| (key.clone(), "•••".to_owned())).collect();
-        Spec { env, ..self.clone() }
+        let names = self.env.keys().chain(self.sealed_env.keys());
+        let env = names.map(|key| (key.clone(), "•••".to_owned())).collect();
+        Spec { env, sealed_env: BTreeMap::new(), ..self.clone() }
     }
 
     fn check(&self, resource_field: &str) -> Result<(), Invalid> {
@@ -220,6 +238,9 @@ pub struct Deployment {
     pub id: DeploymentId,
     /// Who owns it.
     pub organization_id: OrganizationId,
+    /// The instance that it holds the capacity of, and runs: then it is none of users' own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance_id: Option<InstanceId>,
     /// The cluster that it must run on; any that its owner may use when there is none.
     pub pinned_to: Option<ClusterId>,
     /// The cluster whose capacity it holds; that of its first replica, should they be on several.

@@ -21,6 +21,8 @@ pub enum Kind {
     Cluster,
     /// A deployment.
     Deployment,
+    /// An instance.
+    Instance,
 }
 
 text_enum!(Kind {
@@ -29,6 +31,7 @@ text_enum!(Kind {
     Invite => "invite",
     Cluster => "cluster",
     Deployment => "deployment",
+    Instance => "instance",
 });
 
 /// Who makes a change.

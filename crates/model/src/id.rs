@@ -129,6 +129,8 @@ ids! {
     ClusterId;
     /// Names a deployment.
     DeploymentId;
+    /// Names an instance.
+    InstanceId;
 }
 
 #[cfg(test)]

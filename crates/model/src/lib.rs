@@ -9,6 +9,7 @@ pub mod cluster;
 pub mod deployment;
 pub mod event;
 pub mod id;
+pub mod instance;
 pub mod invalid;
 pub mod invite;
 pub mod log;
@@ -25,7 +26,7 @@ pub mod work;
 pub mod world;
 
 pub use agent::ReplicaId;
-pub use id::{ClusterId, DeploymentId, InviteId, OrganizationId, UserId, Xid};
+pub use id::{ClusterId, DeploymentId, InstanceId, InviteId, OrganizationId, UserId, Xid};
 pub use invalid::Invalid;
 pub use quantity::Quantity;
 pub use replica::Replica;

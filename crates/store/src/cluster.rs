@@ -19,7 +19,7 @@ macro_rules! columns {
     () => {
         "c.id, c.organization_id, c.name, c.provider, c.cloud_provider, c.region, c.labels, c.nodes, \
          c.status, c.status_reason, c.heard_at, c.agent_version, c.agent_runtime, c.unreachable_at, \
-         c.deployments, c.generation, c.created_by, c.created_at, c.updated_at, p.node, p.kind, p.total, p.used, p.manual"
+         c.foreign_id, c.hosting, c.deployments, c.generation, c.created_by, c.created_at, c.updated_at, p.node, p.kind, p.total, p.used, p.manual"
     };
 }
 
@@ -453,6 +453,8 @@ fn read_cluster(row: &mut Row) -> Result<(Cluster, Labels)> {
         unreachable_at: row.take()?,
         capacity: BTreeMap::new(),
         nodes: Vec::new(),
+        foreign_id: row.take()?,
+        hosting: row.take::<Json<_>>()?.0,
         deployments: row.take()?,
         generation: row.take()?,
         created_by: row.take()?,

@@ -4,6 +4,7 @@
 //! agents say, [`losing`] gives up what was on a cluster that is lost. What is placed and run is a
 //! [`replica`]; a deployment's status is the sum of its replicas'.
 
+pub mod hosting;
 pub mod losing;
 pub mod placing;
 pub mod replica;
@@ -17,14 +18,14 @@ use model::deployment::{Deployment, NewDeployment, Status};
 use model::event::Kind;
 use model::replica::Replica;
 use model::work::{Key, Lane};
-use model::{ClusterId, DeploymentId, OrganizationId, Time};
+use model::{ClusterId, DeploymentId, InstanceId, OrganizationId, Time};
 
 use crate::db::{Counter, Json, Row, Select, params, sql};
-use crate::{Error, Page, Read, Result, Scope, Tx, cluster, event, organization};
+use crate::{Error, Page, Read, Result, Scope, Tx, cluster, event, instance, organization};
 
 macro_rules! columns {
     () => {
-        "id, organization_id, pinned_to, placed_on, name, spec, priority, labels, status, \
+        "id, organization_id, instance_id, pinned_to, placed_on, name, spec, priority, labels, status, \
          status_reason, node, endpoints, generation, created_by, created_at, updated_at, started_at"
     };
 }
@@ -55,6 +56,8 @@ pub struct Filter {
     pub cluster: Option<ClusterId>,
     /// In that status.
     pub status: Option<Status>,
+    /// Also those that belong to instances?
+    pub with_instances: bool,
 }
 
 /// Makes a deployment. It waits in the queue until placement finds room.
@@ -71,12 +74,21 @@ pub async fn create(
         cluster::add_deployment(tx, id, limits.per_cluster).await?;
     }
     organization::add_deployment(tx, owner, limits.per_organization).await?;
+    insert(tx, owner, new, None).await
+}
+
+async fn insert(
+    tx: &mut Tx,
+    owner: OrganizationId,
+    new: &NewDeployment,
+    instance: Option<InstanceId>,
+) -> Result<Deployment> {
     let (id, now, by) = (tx.id::<DeploymentId>(), tx.now(), tx.actor().to_string());
     tx.run(
         sql!(
             "INSERT INTO deployment (id, organization_id, pinned_to, name, image, spec, priority, ",
-            "labels, next_number, status, status_reason, endpoints, created_by, created_at, updated_at) ",
-            "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 'queued', $9, '[]', $10, $11, $11)"
+            "labels, next_number, status, status_reason, endpoints, created_by, created_at, updated_at, ",
+            "instance_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 'queued', $9, '[]', $10, $11, $11, $12)"
         ),
         params![
             id,
@@ -89,7 +101,8 @@ pub async fn create(
             new.labels,
             WAITS,
             by,
-            now
+            now,
+            instance
         ],
     )
     .await?;
@@ -135,7 +148,8 @@ pub async fn queue(
         "SELECT ",
         columns!(),
         " FROM deployment WHERE deleted_at IS NULL AND id IN ",
-        "(SELECT deployment_id FROM replica WHERE status IN ('queued', 'preempted'))"
+        "(SELECT deployment_id FROM replica WHERE status IN ('queued', 'preempted')) ",
+        "AND instance_id IS NULL"
     );
     let rows = Select::new(waiting)
         .and("organization_id = ?", own.as_ref())
@@ -162,6 +176,8 @@ fn restricted<'a>(
     own: Option<&'a OrganizationId>,
     filter: &'a Filter,
 ) -> Select<'a> {
+    let is_wide = filter.with_instances || filter.id.is_some();
+    let select = if is_wide { select } else { select.text(" AND instance_id IS NULL") };
     select
         .and("organization_id = ?", own)
         .and("id = ?", filter.id.as_ref())
@@ -347,6 +363,9 @@ pub(crate) async fn note(tx: &mut Tx, id: DeploymentId, change: &str) -> Result<
 async fn append(tx: &mut Tx, deployment: &Deployment, change: &str) -> Result<()> {
     let shown = Deployment { spec: deployment.spec.redacted(), ..deployment.clone() };
     let owner = Some(deployment.organization_id);
+    if let Some(instance) = deployment.instance_id {
+        tx.wake(Key::new(instance::WORKER, instance), Lane::Priority, tx.now());
+    }
     event::append(tx, Kind::Deployment, deployment.id, owner, change, &shown).await
 }
 
@@ -354,6 +373,7 @@ pub(crate) fn from_row(mut row: Row) -> Result<Deployment> {
     Ok(Deployment {
         id: row.take()?,
         organization_id: row.take()?,
+        instance_id: row.take()?,
         pinned_to: row.take()?,
         placed_on: row.take()?,
         name: row.take()?,

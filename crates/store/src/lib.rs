@@ -7,22 +7,27 @@
 //!
 //! Nothing here knows HTTP or a foreign system.
 
+pub mod account;
 pub mod agent_token;
 pub mod capacity;
 pub mod clock;
 pub mod cluster;
 pub mod db;
+pub mod denied_owner;
 pub mod deployment;
 pub mod entropy;
 mod error;
 pub mod event;
 pub mod idempotency;
+pub mod instance;
 pub mod invite;
 pub mod lease;
 mod migration;
 pub mod organization;
 mod page;
+pub mod quota;
 mod scope;
+pub mod service_account;
 pub mod stop;
 pub mod task;
 pub mod token;

@@ -5,8 +5,10 @@ use model::event::Actor;
 use crate::db::params;
 use crate::{Db, Error, Result};
 
-const MIGRATIONS: &[(&str, &str)] =
-    &[("0001_foundation", include_str!("../migrations/0001_foundation.sql"))];
+const MIGRATIONS: &[(&str, &str)] = &[
+    ("0001_foundation", include_str!("../migrations/0001_foundation.sql")),
+    ("0002_instance", include_str!("../migrations/0002_instance.sql")),
+];
 
 /// Brings the database up to date, in one transaction.
 pub(crate) async fn run(db: &Db) -> Result<()> {

@@ -29,7 +29,11 @@ pub async fn check_books(db: &Db) {
                 assert!(capacity.used <= capacity.total, "{kind}: {cluster:?}");
             }
         }
-        let on = deployment::Filter { cluster: Some(cluster.id), ..deployment::Filter::default() };
+        let on = deployment::Filter {
+            cluster: Some(cluster.id),
+            with_instances: true,
+            ..deployment::Filter::default()
+        };
         let here = deployment::count(&mut tx, Scope::All, &on).await.expect("a count");
         if left.is_empty() {
             assert_eq!(cluster.deployments, here, "{cluster:?}");

@@ -59,6 +59,10 @@ impl Simulated {
 }
 
 impl Runtime for Simulated {
+    fn is_real(&self) -> bool {
+        false
+    }
+
     async fn start(&self, id: ReplicaId, spec: &Spec) -> Result<Vec<String>, String> {
         let image = spec.image.clone().unwrap_or_default();
         tokio::time::sleep(self.options.start_delay).await;

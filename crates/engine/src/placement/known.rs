@@ -1,10 +1,10 @@
 //! What placement knows, and how it learns what is new.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use model::cluster::{Cluster, Status};
-use model::deployment::Deployment;
+use model::deployment::{Deployment, MAX_PRIORITY};
 use model::event::Kind;
 use model::replica::Replica;
 use model::world::{self, Budget, Target, Unit, UnitId, World};
@@ -38,6 +38,8 @@ pub(super) struct Asked {
     pub(super) priority: i64,
     pub(super) pinned_to: Option<ClusterId>,
     pub(super) request: Resources,
+    /// Does it never yield once it has its place? Then the world must hear of that again.
+    pub(super) stays: bool,
     pub(super) replicas: HashMap<u32, Seen>,
 }
 
@@ -189,7 +191,7 @@ impl Known {
             id: cluster.id,
             owner: cluster.organization_id,
             is_ready: cluster.status == Status::Ready,
-            labels: cluster.labels.clone(),
+            labels: labels(&cluster),
             nodes: nodes.collect(),
         });
         self.clusters.insert(cluster.id, cluster);
@@ -206,7 +208,7 @@ impl Known {
         for replica in replicas {
             let (id, now) = (replica.id, seen(replica));
             if is_changed || before.get(&id.number) != Some(&now) {
-                self.tell_replica(&unit(deployment, id), replica, &now);
+                self.tell_replica(&unit(deployment, replica), replica, &now);
             }
             before.remove(&id.number);
             asked.replicas.insert(id.number, now);
@@ -233,7 +235,7 @@ impl Known {
     /// Remembers what the world takes as done, so that hearing of it is no news.
     pub(super) fn assume(&mut self, id: UnitId, now: Seen) {
         let id = ReplicaId::from(id);
-        if let Some(asked) = self.asked.get_mut(&id.deployment) {
+        if let Some(asked) = self.asked.get_mut(&id.deployment).filter(|asked| !asked.stays) {
             asked.replicas.insert(id.number, now);
         }
     }
@@ -279,18 +281,29 @@ impl Asked {
             priority: deployment.priority,
             pinned_to: deployment.pinned_to,
             request: deployment.spec.resources.clone(),
+            stays: deployment.instance_id.is_some(),
             replicas: HashMap::new(),
         }
     }
 }
 
+/// What is written on a cluster, and where it stands.
+fn labels(cluster: &Cluster) -> BTreeMap<String, String> {
+    let place = [("cloud_provider", &cluster.cloud_provider), ("region", &cluster.region)];
+    let mut labels = BTreeMap::from(place.map(|(key, value)| (key.to_owned(), value.clone())));
+    labels.extend(cluster.labels.clone());
+    labels
+}
+
 /// A replica as something to be placed.
-fn unit(deployment: &Deployment, id: ReplicaId) -> Unit {
-    let spec = &deployment.spec;
+fn unit(deployment: &Deployment, replica: &Replica) -> Unit {
+    let (spec, id) = (&deployment.spec, replica.id);
+    // An instance waits for its turn like everybody, but once it has its place it never yields.
+    let stays = deployment.instance_id.is_some() && replica.place.is_some();
     Unit {
         id: id.into(),
         organization: deployment.organization_id,
-        priority: deployment.priority,
+        priority: if stays { MAX_PRIORITY + 1 } else { deployment.priority },
         since: deployment.created_at,
         request: spec.resources.clone(),
         target: deployment.pinned_to.map_or(Target::Any, Target::Cluster),

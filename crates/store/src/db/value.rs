@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use model::{ClusterId, DeploymentId, InviteId, OrganizationId, Quantity, Time, UserId};
+use model::{ClusterId, DeploymentId, InstanceId, InviteId, OrganizationId, Quantity, Time, UserId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -140,6 +140,18 @@ numbers! {
     Quantity: Quantity::milli, Quantity::from_milli;
 }
 
+impl Param for bool {
+    fn value(&self) -> Value<'_> {
+        Value::Int(i64::from(*self))
+    }
+}
+
+impl Column for bool {
+    fn read(value: Value<'static>) -> Result<Self> {
+        i64::read(value).map(|n| n != 0)
+    }
+}
+
 macro_rules! words {
     ($($type:ty),* $(,)?) => {$(
         impl Param for $type {
@@ -161,11 +173,13 @@ words!(
     InviteId,
     ClusterId,
     DeploymentId,
+    InstanceId,
     model::user::Role,
     model::user::Access,
     model::cluster::Status,
     model::cluster::Provider,
     model::deployment::Status,
+    model::instance::Status,
     model::event::Kind,
 );
 

@@ -13,7 +13,8 @@ pub type Standing = Vec<(Deployment, Vec<Replica>)>;
 
 /// A part of all deployments, by id.
 pub async fn all(read: &mut Read, page: &Page) -> Result<Standing> {
-    let deployments = super::list(read, Scope::All, &super::Filter::default(), page).await?;
+    let filter = super::Filter { with_instances: true, ..super::Filter::default() };
+    let deployments = super::list(read, Scope::All, &filter, page).await?;
     with_replicas(read, deployments).await
 }
 
@@ -85,6 +86,9 @@ async fn decided(tx: &mut Tx, id: DeploymentId) -> Result<Deployment> {
 /// stopped. The locks of their clusters must be held.
 pub async fn preempt(tx: &mut Tx, victim: ReplicaId, by: ReplicaId, reason: &str) -> Result<()> {
     let deployment = decided(tx, victim.deployment).await?;
+    if deployment.instance_id.is_some() {
+        return Err(Error::Conflict(format!("{victim} belongs to an instance, which never yields")));
+    }
     let replicas = replica::of(tx, victim.deployment).await?;
     let found = replicas.into_iter().find(|replica| replica.id == victim);
     let Some(found) = found.filter(|r| r.status.is_wanted() && r.place.is_some()) else {

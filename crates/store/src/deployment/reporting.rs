@@ -8,7 +8,7 @@ use model::replica::{Replica, stopped_because_of};
 use model::{ClusterId, Place, ReplicaId};
 
 use super::placing::STOPPED;
-use super::{clear_away, replica, take_if_there};
+use super::{clear_away, hosting, replica, take_if_there};
 use crate::db::{Json, Row, Select, params, sql};
 use crate::{Error, Read, Result, Tx, capacity, cluster};
 
@@ -26,7 +26,7 @@ pub async fn desired(read: &mut Read, whose: Served, all: bool) -> Result<Vec<De
     let select = Select::new(
         "SELECT r.deployment_id, r.number, r.cluster_id, r.node, r.desired, r.status, d.spec \
          FROM replica r JOIN deployment d ON d.id = r.deployment_id \
-         WHERE d.image IS NOT NULL AND r.cluster_id IS NOT NULL",
+         WHERE (d.image IS NOT NULL OR r.answered < r.desired) AND r.cluster_id IS NOT NULL",
     );
     let select = if all { select } else { select.text(" AND r.answered < r.desired") };
     let order = " ORDER BY r.deployment_id, r.number";
@@ -54,7 +54,8 @@ fn of_agent<'a>(select: Select<'a>, column: &str, whose: &'a Served) -> Select<'
 fn from_row(mut row: Row) -> Result<Desired> {
     let mut desired = wish_to_end(&mut row)?;
     let (status, spec): (Status, Json<Spec>) = (row.take()?, row.take()?);
-    desired.run = status.is_wanted().then_some(spec.0);
+    // What has no program only holds its capacity: if something runs, it shall end.
+    desired.run = status.is_wanted().then_some(spec.0).filter(|spec| spec.image.is_some());
     Ok(desired)
 }
 
@@ -147,7 +148,7 @@ async fn clear_leftover(tx: &mut Tx, report: &Report) -> Result<()> {
 /// Nothing is left of it: its capacity is free, and if it shall go, it is gone.
 async fn gone(tx: &mut Tx, deployment: &Deployment, found: &Replica) -> Result<()> {
     if found.status.is_wanted() {
-        return Ok(());
+        return hosting::stopped(tx, deployment, found).await;
     }
     replica::leave(tx, deployment, found).await?;
     if found.status == Status::Deleting {

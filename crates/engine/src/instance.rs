@@ -1,0 +1,179 @@
+//! The workers of instances. Each acts on its statuses, one small repeatable step at a time:
+//!
+//! - [`accepted`] finds a cluster with room and has it held;
+//! - [`preparing`] makes what is outside: names, a client at the OpenID provider;
+//! - [`provisioning`] waits for the agent's word;
+//! - [`ready`] keeps what is outside true;
+//! - [`deleting`] takes everything down again;
+//! - [`General`] ends trials, ends what belongs to denied owners, and looks after entitlements.
+//!
+//! The first five share one key per instance, so that no two act on it at once and one step follows
+//! the other without waiting.
+
+mod accepted;
+mod deleting;
+mod general;
+mod names;
+mod preparing;
+mod program;
+mod provisioning;
+mod ready;
+mod sign_in;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::event::Actor;
+use model::instance::{Instance, Status};
+use model::kind::Kind;
+use model::work::Next;
+use model::{InstanceId, Time};
+use store::{Db, Scope, Tx, entropy};
+
+use crate::port::{Dns, Fault, Seal, Sso};
+use crate::rules::Rules;
+use crate::{Error, Reconcile};
+
+pub use general::General;
+
+/// How many steps one look may take.
+const MOST_STEPS: usize = 8;
+/// How often what waits for something that nobody announces is looked at.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+/// The foreign systems that instances need.
+#[derive(Clone)]
+pub struct Outside {
+    /// Names, if a name server is set.
+    pub dns: Option<Arc<dyn Dns>>,
+    /// Clients at an OpenID provider, if one is set.
+    pub sso: Option<Arc<dyn Sso>>,
+    /// Encrypts what is kept.
+    pub seal: Arc<dyn Seal>,
+    /// Under which domain instances have their names; the kind's own if none is set.
+    pub domain: Option<String>,
+}
+
+/// The workers that take instances from one status to the next.
+pub struct Instances {
+    db: Db,
+    rules: Rules,
+    outside: Outside,
+}
+
+/// What a step came to.
+enum Outcome {
+    /// There may be more to do at once.
+    Moved,
+    /// Nothing to do until then.
+    Wait(Next),
+}
+
+impl Instances {
+    /// Workers that go by these rules.
+    pub fn new(db: Db, rules: Rules, outside: Outside) -> Self {
+        Self { db, rules, outside }
+    }
+
+    async fn step(&self, seen: &Instance) -> Result<Outcome, Error> {
+        if seen.status.is_leaving() {
+            return deleting::step(self, seen).await;
+        }
+        let catalog = self.rules.catalog();
+        let Some(kind) = catalog.kind(&seen.kind) else {
+            let reason = format!("The catalog has no kind {} any more.", seen.kind);
+            self.explain(seen, &reason).await?;
+            return Ok(Outcome::Wait(Next::At(self.soon(Duration::from_mins(1)))));
+        };
+        match seen.status {
+            Status::Accepted => accepted::step(self, kind, seen).await,
+            Status::Preparing => preparing::step(self, kind, seen).await,
+            Status::Ready | Status::Suspended => ready::step(self, kind, seen).await,
+            _ => provisioning::step(self, kind, seen).await,
+        }
+    }
+
+    /// A transaction of the worker that acts on this status, and the instance in it, which nobody else
+    /// changes; none if it moved on meanwhile.
+    async fn still(&self, seen: &Instance) -> Result<Option<(Tx, Instance)>, Error> {
+        let mut tx = self.db.begin(Actor::Worker(worker(seen.status))).await?;
+        let now = match store::instance::take(&mut tx, Scope::All, seen.id).await {
+            Err(store::Error::NotFound { .. }) => return Ok(None),
+            other => other?,
+        };
+        let is_same = now.status == seen.status && now.status_since == seen.status_since;
+        Ok(is_same.then_some((tx, now)))
+    }
+
+    /// Says why an instance is where it is.
+    async fn explain(&self, seen: &Instance, reason: &str) -> Result<(), Error> {
+        if seen.status_reason == reason {
+            return Ok(());
+        }
+        let Some((mut tx, mut now)) = self.still(seen).await? else { return Ok(()) };
+        store::instance::explain(&mut tx, &mut now, reason).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Moves an instance on, if it is still where it was.
+    async fn advance(&self, seen: &Instance, to: Status, reason: &str) -> Result<Outcome, Error> {
+        if let Some((mut tx, mut now)) = self.still(seen).await? {
+            store::instance::advance(&mut tx, &mut now, to, reason).await?;
+            tx.commit().await?;
+        }
+        Ok(Outcome::Moved)
+    }
+
+    /// What a fault of a foreign system means: it failed for good, or waits and says for what.
+    async fn fault(&self, seen: &Instance, what: &str, fault: &Fault) -> Result<Outcome, Error> {
+        if let Fault::Refused(reason) = fault
+            && seen.status.may_become(Status::Failed)
+        {
+            return self.advance(seen, Status::Failed, &format!("{what}: {reason}")).await;
+        }
+        self.explain(seen, &format!("Waits for {what}: {fault}")).await?;
+        Ok(Outcome::Wait(Next::At(self.soon(LOOK_AGAIN))))
+    }
+
+    /// A little before or after that time from now, so that not all come at once.
+    fn soon(&self, after: Duration) -> Time {
+        let noise = u32::try_from(entropy::noise(self.db.entropy()) % 1000).unwrap_or_default();
+        self.db.now() + after / 2 + after * noise / 1000
+    }
+
+    fn domain(&self, kind: &Kind) -> String {
+        self.outside.domain.clone().unwrap_or_else(|| kind.needs.domain.clone())
+    }
+}
+
+/// Who acts on a status, by the name in the design.
+fn worker(status: Status) -> &'static str {
+    match status {
+        Status::Accepted => "accepted",
+        Status::Preparing => "preparing",
+        Status::Ready | Status::Suspended => "ready",
+        Status::Deprovision | Status::Deleting => "deleting",
+        Status::Provisioning | Status::Resuming | Status::Suspending | Status::Failed => {
+            "provisioning"
+        }
+    }
+}
+
+impl Reconcile for Instances {
+    const NAME: &'static str = store::instance::WORKER;
+
+    async fn reconcile(&self, key: &str) -> Result<Next, Error> {
+        let id: InstanceId = key.parse().map_err(|_| Error::Key(key.to_owned()))?;
+        for _ in 0..MOST_STEPS {
+            let found = store::instance::get(&mut self.db.read().await?, Scope::All, id).await;
+            let seen = match found {
+                Err(store::Error::NotFound { .. }) => return Ok(Next::Rest),
+                other => other?,
+            };
+            if let Outcome::Wait(next) = self.step(&seen).await? {
+                return Ok(next);
+            }
+        }
+        Ok(Next::Again)
+    }
+}

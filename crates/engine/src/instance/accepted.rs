@@ -1,0 +1,118 @@
+//! Acts on `accepted`: has capacity be held on a cluster that fits, and waits, with the reason, while
+//! none does.
+
+use model::Resources;
+use model::cluster::Cluster;
+use model::deployment::Deployment;
+use model::instance::{Instance, Status, Versions};
+use model::kind::Kind;
+use model::work::Next;
+use store::deployment::hosting;
+use store::{Scope, Tx, cluster, deployment, instance};
+
+use super::{Instances, Outcome};
+use crate::Error;
+
+pub(super) async fn step(all: &Instances, kind: &Kind, seen: &Instance) -> Result<Outcome, Error> {
+    let Some((mut tx, mut now)) = all.still(seen).await? else { return Ok(Outcome::Moved) };
+    let asked = ask(&mut tx, kind, &now).await?;
+    let Some(held) = held(&mut tx, &now, &asked).await? else {
+        let id = hosting::hold(&mut tx, &now, &asked, kind.priority).await?;
+        instance::set_deployment(&mut tx, now.id, Some(id)).await?;
+        tx.commit().await?;
+        return Ok(Outcome::Wait(until_deadline(&now)));
+    };
+    let reason = match held.placed_on {
+        None => format!("Waits for a cluster. {}", held.status_reason),
+        Some(id) => {
+            let on = cluster::get(&mut tx, Scope::All, id).await?;
+            if let Some(versions) = newest(kind, &on) {
+                now.cluster_id = Some(id);
+                now.detail.desired = versions;
+                let reason = format!("Has its place on the cluster {}.", on.name);
+                instance::advance(&mut tx, &mut now, Status::Preparing, &reason).await?;
+                tx.commit().await?;
+                return Ok(Outcome::Moved);
+            }
+            format!("The cluster {} has not said yet which versions it can run.", on.name)
+        }
+    };
+    if now.deadline().is_some_and(|end| end <= tx.now()) {
+        give_up(&mut tx, &mut now, &held, &reason).await?;
+        tx.commit().await?;
+        return Ok(Outcome::Moved);
+    }
+    instance::explain(&mut tx, &mut now, &reason).await?;
+    tx.commit().await?;
+    Ok(Outcome::Wait(until_deadline(&now)))
+}
+
+fn until_deadline(now: &Instance) -> Next {
+    now.deadline().map_or(Next::Rest, Next::At)
+}
+
+/// What it needs, in what the clusters there count in.
+async fn ask(tx: &mut Tx, kind: &Kind, now: &Instance) -> Result<Resources, Error> {
+    let unit = kind.unit(&now.instance_type);
+    if instance::is_counted_in_units(tx, now, &unit).await? {
+        let units = model::Quantity::from_milli(now.detail.units * 1000);
+        return Ok([(unit, units)].into_iter().collect());
+    }
+    Ok(now.detail.resources.clone())
+}
+
+/// What holds its capacity, or waits to. What asks for something else is taken back.
+async fn held(
+    tx: &mut Tx,
+    now: &Instance,
+    asked: &Resources,
+) -> Result<Option<Deployment>, Error> {
+    let Some(id) = now.deployment_id else { return Ok(None) };
+    let held = match deployment::get(tx, Scope::All, id).await {
+        Err(store::Error::NotFound { .. }) => return Ok(None),
+        other => other?,
+    };
+    if held.status == model::deployment::Status::Deleting {
+        return Ok(None);
+    }
+    if held.placed_on.is_none() && held.spec.resources != *asked {
+        deployment::request_delete(tx, Scope::All, id).await?;
+        return Ok(None);
+    }
+    Ok(Some(held))
+}
+
+/// The newest versions that a cluster can run; none while its agent has not said.
+fn newest(kind: &Kind, on: &Cluster) -> Option<Versions> {
+    if !on.hosting.is_foreign {
+        let own = kind.versions.last()?;
+        return Some(Versions {
+            operator: own.operator.clone(),
+            service: own.version.clone(),
+            protocol: own.ibp.clone().unwrap_or_default(),
+        });
+    }
+    let offered = on.hosting.versions.get(&kind.name)?;
+    let newest = offered.iter().rev().find(|offered| offered.is_ready)?;
+    Some(Versions {
+        operator: newest.operator.clone(),
+        service: newest.services.last()?.clone(),
+        protocol: newest.protocols.last().cloned().unwrap_or_default(),
+    })
+}
+
+async fn give_up(
+    tx: &mut Tx,
+    now: &mut Instance,
+    held: &Deployment,
+    reason: &str,
+) -> Result<(), Error> {
+    deployment::request_delete(tx, Scope::All, held.id).await?;
+    now.deployment_id = None;
+    let reason = format!(
+        "No cluster in {} of {} took it ({}.{}) within an hour. {reason} Delete it and ask again, or \
+         ask for another region or size.",
+        now.region, now.cloud_provider, now.instance_type, now.size
+    );
+    Ok(instance::advance(tx, now, Status::Failed, &reason).await?)
+}

@@ -1,0 +1,102 @@
+//! Acts on `deprovision` and `deleting`: waits for the agent to be done, then takes away what is
+//! outside, frees capacity and quota, and lets go.
+
+use model::instance::{Instance, Status};
+use model::work::Next;
+use store::{Scope, deployment, instance};
+
+use super::sign_in::Trouble;
+use super::{Instances, Outcome, names, sign_in};
+use crate::Error;
+
+pub(super) async fn step(all: &Instances, seen: &Instance) -> Result<Outcome, Error> {
+    if seen.status == Status::Deprovision {
+        return take_down(all, seen).await;
+    }
+    match clear_away(all, seen).await {
+        Ok(()) => end(all, seen).await,
+        Err(Trouble::Ours(error)) => Err(error),
+        Err(Trouble::Outside(fault)) => {
+            // Refused or not: what is outside must not be left behind, so it is tried on and on.
+            all.explain(seen, &format!("Waits to take away what is outside: {fault}")).await?;
+            Ok(Outcome::Wait(Next::At(all.soon(super::LOOK_AGAIN))))
+        }
+    }
+}
+
+/// Has its agent take it down.
+async fn take_down(all: &Instances, seen: &Instance) -> Result<Outcome, Error> {
+    if is_with_foreign_agent(all, seen).await? {
+        return wait(all, seen).await;
+    }
+    let Some((mut tx, mut now)) = all.still(seen).await? else { return Ok(Outcome::Moved) };
+    if is_held(&mut tx, &now).await? {
+        tx.commit().await?;
+        return wait(all, seen).await;
+    }
+    let reason = "Its agent is done; what was made around it is taken away.";
+    instance::advance(&mut tx, &mut now, Status::Deleting, reason).await?;
+    tx.commit().await?;
+    Ok(Outcome::Moved)
+}
+
+/// A foreign agent that knows of it says itself when it is gone.
+async fn is_with_foreign_agent(all: &Instances, seen: &Instance) -> Result<bool, Error> {
+    let (Some(id), Some(_)) = (seen.cluster_id, &seen.host) else { return Ok(false) };
+    match store::cluster::get(&mut all.db.read().await?, Scope::All, id).await {
+        Ok(on) => Ok(on.hosting.is_foreign),
+        Err(store::Error::NotFound { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Is there still something that holds its capacity? If so, that it shall go is asked for.
+async fn is_held(tx: &mut store::Tx, now: &Instance) -> Result<bool, Error> {
+    let Some(id) = now.deployment_id else { return Ok(false) };
+    match deployment::request_delete(tx, Scope::All, id).await {
+        Ok(_) => {}
+        Err(store::Error::NotFound { .. }) => return Ok(false),
+        Err(error) => return Err(error.into()),
+    }
+    match deployment::get(tx, Scope::All, id).await {
+        Ok(_) => Ok(true),
+        Err(store::Error::NotFound { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn wait(all: &Instances, seen: &Instance) -> Result<Outcome, Error> {
+    let Some(end) = seen.deadline().filter(|end| *end <= all.db.now()) else {
+        return Ok(Outcome::Wait(seen.deadline().map_or(Next::Rest, Next::At)));
+    };
+    let reason = format!(
+        "Its agent should have taken it down by {end} and has not said so; it is still waited for. An \
+         administrator can look at its cluster."
+    );
+    all.explain(seen, &reason).await?;
+    Ok(Outcome::Wait(Next::At(all.soon(super::LOOK_AGAIN * 12))))
+}
+
+/// Takes away its names and its client.
+async fn clear_away(all: &Instances, seen: &Instance) -> Result<(), Trouble> {
+    if let Some(dns) = &all.outside.dns {
+        names::remove(&**dns, seen).await?;
+    }
+    if let Some(sso) = &all.outside.sso
+        && let Some(client) = sign_in::client(&all.db, &*all.outside.seal, seen.id).await?
+    {
+        sso.remove(&client).await?;
+    }
+    Ok(())
+}
+
+async fn end(all: &Instances, seen: &Instance) -> Result<Outcome, Error> {
+    let Some((mut tx, now)) = all.still(seen).await? else { return Ok(Outcome::Moved) };
+    if is_held(&mut tx, &now).await? {
+        tx.commit().await?;
+        return Ok(Outcome::Wait(Next::At(all.soon(super::LOOK_AGAIN))));
+    }
+    instance::delete(&mut tx, &now).await?;
+    tx.commit().await?;
+    Ok(Outcome::Wait(Next::Rest))
+}

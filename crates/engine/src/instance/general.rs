@@ -1,0 +1,140 @@
+//! Acts on any: ends trials whose life is over, ends what belongs to denied owners, has what nobody is
+//! entitled to any more rest for the grace and then go, and wakes it when the entitlement is back.
+
+use std::time::Duration;
+
+use model::event::Actor;
+use model::instance::{Instance, Rest, Status};
+use model::kind::Kind;
+use model::quota::{Active, is_active};
+use model::work::Next;
+use model::{InstanceId, Time};
+use store::{Db, Scope, Tx, instance};
+
+use crate::rules::Rules;
+use crate::{Error, Reconcile};
+
+/// The worker.
+pub struct General {
+    /// Where.
+    pub db: Db,
+    /// By which rules.
+    pub rules: Rules,
+}
+
+const DAY: Duration = Duration::from_hours(24);
+
+impl General {
+    async fn look(&self, tx: &mut Tx, now: &mut Instance) -> Result<Option<Time>, Error> {
+        if self.rules.is_denied(tx, &now.owner).await? {
+            let reason = format!("{} may not have instances.", now.owner);
+            instance::advance(tx, now, Status::Deprovision, &reason).await?;
+            return Ok(None);
+        }
+        let catalog = self.rules.catalog();
+        let Some(kind) = catalog.kind(&now.kind) else { return Ok(None) };
+        let size = kind.type_of(&now.instance_type).and_then(|t| t.size(&now.size));
+        if size.is_some_and(|size| size.lifespan_seconds.is_some()) {
+            return end_if_due(tx, now, "Its life is over: it was a trial.").await;
+        }
+        self.look_after_entitlement(tx, kind, now).await
+    }
+
+    async fn look_after_entitlement(
+        &self,
+        tx: &mut Tx,
+        kind: &Kind,
+        now: &mut Instance,
+    ) -> Result<Option<Time>, Error> {
+        let foreign = now.detail.foreign_organization.clone();
+        let entitled =
+            self.rules.entitled(tx, now.organization_id, foreign.as_deref(), &now.owner).await?;
+        let billing = now.detail.billing.model.clone();
+        let grants = entitled.grants.as_deref();
+        match is_active(kind, grants, entitled.is_limited, &now.instance_type, &billing, tx.now()) {
+            Active::Yes { until } => {
+                if now.detail.rest == Some(Rest::Entitlement) || now.expires_at.is_some() {
+                    restore(tx, now).await?;
+                }
+                Ok(until)
+            }
+            Active::No { reason } => {
+                if now.expires_at.is_none() {
+                    warn(tx, kind, now, &reason).await?;
+                }
+                if now.status == Status::Ready {
+                    suspend(tx, now, &reason).await?;
+                }
+                end_if_due(tx, now, &format!("{reason} Its grace is over.")).await
+            }
+        }
+    }
+}
+
+/// Ends it if its end has come; else when that will be.
+async fn end_if_due(
+    tx: &mut Tx,
+    now: &mut Instance,
+    reason: &str,
+) -> Result<Option<Time>, Error> {
+    let Some(end) = now.expires_at else { return Ok(None) };
+    if end > tx.now() {
+        return Ok(Some(end));
+    }
+    instance::advance(tx, now, Status::Deprovision, reason).await?;
+    Ok(None)
+}
+
+/// Sets its end, and says when that is.
+async fn warn(tx: &mut Tx, kind: &Kind, now: &mut Instance, reason: &str) -> Result<(), Error> {
+    let model = kind.type_of(&now.instance_type);
+    let model = model.and_then(|t| t.billing_model(&now.detail.billing.model));
+    // What the catalog no longer names gets the usual grace: never none.
+    let days = model.map_or(7, |model| model.grace_days).max(1);
+    let end = tx.now() + DAY * days;
+    now.expires_at = Some(end);
+    now.status_reason = format!("{reason} It rests until {end} and ends then.");
+    Ok(instance::save(tx, now, "entitlement_lost").await?)
+}
+
+async fn suspend(tx: &mut Tx, now: &mut Instance, reason: &str) -> Result<(), Error> {
+    now.detail.rest = Some(Rest::Entitlement);
+    let until = now.expires_at.map(|end| format!(" It ends at {end} unless that changes."));
+    let reason = format!("{reason}{}", until.unwrap_or_default());
+    Ok(instance::advance(tx, now, Status::Suspending, &reason).await?)
+}
+
+/// The entitlement is back.
+async fn restore(tx: &mut Tx, now: &mut Instance) -> Result<(), Error> {
+    now.expires_at = None;
+    let was_ours = now.detail.rest == Some(Rest::Entitlement);
+    match now.status {
+        Status::Suspended if was_ours => {
+            now.detail.rest = None;
+            let reason = "Somebody is entitled to it again; its agent starts it.";
+            instance::advance(tx, now, Status::Resuming, reason).await?;
+        }
+        // First it must have come to rest; this is looked at again then.
+        _ => instance::save(tx, now, "entitlement_restored").await?,
+    }
+    Ok(())
+}
+
+impl Reconcile for General {
+    const NAME: &'static str = instance::GENERAL;
+
+    async fn reconcile(&self, key: &str) -> Result<Next, Error> {
+        let id: InstanceId = key.parse().map_err(|_| Error::Key(key.to_owned()))?;
+        let mut tx = self.db.begin(Actor::Worker(Self::NAME)).await?;
+        let mut now = match instance::take(&mut tx, Scope::All, id).await {
+            Err(store::Error::NotFound { .. }) => return Ok(Next::Rest),
+            other => other?,
+        };
+        if now.status.is_leaving() {
+            return Ok(Next::Rest);
+        }
+        let next = self.look(&mut tx, &mut now).await?;
+        tx.commit().await?;
+        Ok(next.map_or(Next::Rest, Next::At))
+    }
+}

@@ -1,0 +1,160 @@
+//! Acts on `provisioning`, `resuming`, `suspending` and `failed`: waits for the agent's word.
+
+use model::cluster::Cluster;
+use model::deployment::{self, Deployment};
+use model::instance::{Instance, Status};
+use model::kind::Kind;
+use model::work::Next;
+use store::deployment::hosting;
+use store::{Scope, cluster, instance};
+
+use super::sign_in::Trouble;
+use super::{Instances, Outcome, names, program, sign_in};
+use crate::Error;
+
+const LOST: &str = "Its place was lost; it waits for another and is made again there.";
+
+pub(super) async fn step(all: &Instances, kind: &Kind, seen: &Instance) -> Result<Outcome, Error> {
+    let mut read = all.db.read().await?;
+    let on = match seen.cluster_id {
+        Some(id) => store::cluster::get(&mut read, Scope::All, id).await.ok(),
+        None => None,
+    };
+    let held = match seen.deployment_id {
+        Some(id) => store::deployment::get(&mut read, Scope::All, id).await.ok(),
+        None => None,
+    };
+    drop(read);
+    let (Some(on), Some(held)) = (on, held) else { return unplaced(all, seen).await };
+    let outcome = if on.hosting.is_foreign {
+        with_foreign_agent(all, seen).await?
+    } else {
+        with_own_agent(all, kind, seen, &held).await?
+    };
+    match outcome {
+        Some(outcome) => Ok(outcome),
+        None => wait(all, seen, &on).await,
+    }
+}
+
+/// It has neither a cluster nor capacity: a failed one rests, all others begin again.
+async fn unplaced(all: &Instances, seen: &Instance) -> Result<Outcome, Error> {
+    match seen.status {
+        Status::Failed => Ok(Outcome::Wait(Next::Rest)),
+        Status::Suspending => {
+            all.advance(seen, Status::Suspended, "It rests.").await
+        }
+        _ => all.advance(seen, Status::Accepted, LOST).await,
+    }
+}
+
+async fn with_own_agent(
+    all: &Instances,
+    kind: &Kind,
+    seen: &Instance,
+    held: &Deployment,
+) -> Result<Option<Outcome>, Error> {
+    let runs = held.spec.image.is_some();
+    match (seen.status, held.status) {
+        (Status::Suspending, deployment::Status::Running) if !runs => {
+            all.advance(seen, Status::Suspended, &resting(seen)).await.map(Some)
+        }
+        (Status::Suspending, _) if runs => {
+            let Some((mut tx, _)) = all.still(seen).await? else { return Ok(Some(Outcome::Moved)) };
+            hosting::rest(&mut tx, held.id).await?;
+            tx.commit().await?;
+            Ok(None)
+        }
+        (Status::Resuming, _) if !runs => start(all, kind, seen, held).await.map(Some),
+        (Status::Suspending, _) => Ok(None),
+        (_, deployment::Status::Running) if runs => arrive(all, seen, held).await.map(Some),
+        (status, deployment::Status::Failed | deployment::Status::Completed)
+            if status != Status::Failed =>
+        {
+            let reason = format!("It does not run. {}", held.status_reason);
+            all.advance(seen, Status::Failed, &reason).await.map(Some)
+        }
+        (Status::Provisioning | Status::Resuming, _) if held.placed_on != seen.cluster_id => {
+            all.advance(seen, Status::Accepted, LOST).await.map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+fn resting(seen: &Instance) -> String {
+    match seen.expires_at {
+        Some(end) => format!("It rests, because nobody is entitled to it any more; it ends at {end}."),
+        None => "It rests, because an administrator said so.".into(),
+    }
+}
+
+/// It runs: it can be used from now on.
+async fn arrive(all: &Instances, seen: &Instance, held: &Deployment) -> Result<Outcome, Error> {
+    let Some((mut tx, mut now)) = all.still(seen).await? else { return Ok(Outcome::Moved) };
+    now.detail.endpoints.clone_from(&held.endpoints);
+    now.detail.actual = now.detail.desired.clone();
+    now.detail.upgrading.clear();
+    instance::advance(&mut tx, &mut now, Status::Ready, "It can be used.").await?;
+    tx.commit().await?;
+    Ok(Outcome::Moved)
+}
+
+/// Has its program run again after a rest.
+async fn start(
+    all: &Instances,
+    kind: &Kind,
+    seen: &Instance,
+    held: &Deployment,
+) -> Result<Outcome, Error> {
+    let prepared = async {
+        let seal = &*all.outside.seal;
+        let client = sign_in::client(&all.db, seal, seen.id).await?;
+        Ok(program::of(kind, seen, held.id, client.as_ref(), seal).await?)
+    };
+    let program = match prepared.await {
+        Ok(program) => program,
+        Err(Trouble::Ours(error)) => return Err(error),
+        Err(Trouble::Outside(fault)) => {
+            return all.fault(seen, "what it signs in with", &fault).await;
+        }
+    };
+    let Some((mut tx, now)) = all.still(seen).await? else { return Ok(Outcome::Moved) };
+    hosting::run(&mut tx, held.id, &program).await?;
+    tx.commit().await?;
+    Ok(Outcome::Wait(now.deadline().map_or(Next::Rest, Next::At)))
+}
+
+/// A foreign agent has said how it is doing; its names are ours to make.
+async fn with_foreign_agent(all: &Instances, seen: &Instance) -> Result<Option<Outcome>, Error> {
+    let is_coming =
+        matches!(seen.status, Status::Provisioning | Status::Resuming | Status::Failed);
+    if !is_coming || !seen.detail.is_agent_ready || seen.detail.routes.is_empty() {
+        return Ok(None);
+    }
+    if !seen.detail.routes_made
+        && let Some(dns) = &all.outside.dns
+        && let Err(fault) = names::point(&**dns, &seen.detail.routes).await
+    {
+        return all.fault(seen, "its names", &fault).await.map(Some);
+    }
+    let Some((mut tx, mut now)) = all.still(seen).await? else { return Ok(Some(Outcome::Moved)) };
+    now.detail.routes_made = true;
+    instance::advance(&mut tx, &mut now, Status::Ready, "It can be used.").await?;
+    tx.commit().await?;
+    Ok(Some(Outcome::Moved))
+}
+
+/// Nothing to do; unless it takes too long.
+async fn wait(all: &Instances, seen: &Instance, on: &Cluster) -> Result<Outcome, Error> {
+    let Some(end) = seen.deadline() else { return Ok(Outcome::Wait(Next::Rest)) };
+    if end > all.db.now() {
+        return Ok(Outcome::Wait(Next::At(end)));
+    }
+    let late = format!("The agent of the cluster {} has not answered in time", on.name);
+    if seen.status.may_become(Status::Failed) {
+        let reason = format!("{late}. It is ready as soon as the agent says so; or delete it.");
+        return all.advance(seen, Status::Failed, &reason).await;
+    }
+    all.explain(seen, &format!("{late}; it is still waited for.")).await?;
+    Ok(Outcome::Wait(Next::At(all.soon(super::LOOK_AGAIN * 12))))
+}

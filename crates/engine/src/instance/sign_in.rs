@@ -1,0 +1,104 @@
+//! What an instance signs in with: its client at the OpenID provider, kept encrypted.
+
+use model::instance::Instance;
+use model::{InstanceId, Secret};
+use serde::{Deserialize, Serialize};
+use store::Db;
+
+use super::Instances;
+use crate::Error;
+use crate::port::{Client, Fault, Seal, Sso};
+
+/// A client as it is kept, before it is encrypted.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    id: String,
+    secret: String,
+    handle: String,
+}
+
+/// What went wrong: with us, or outside.
+pub(super) enum Trouble {
+    Ours(Error),
+    Outside(Fault),
+}
+
+impl From<Fault> for Trouble {
+    fn from(fault: Fault) -> Self {
+        Self::Outside(fault)
+    }
+}
+
+impl From<store::Error> for Trouble {
+    fn from(error: store::Error) -> Self {
+        Self::Ours(error.into())
+    }
+}
+
+fn purpose(id: InstanceId) -> String {
+    format!("instance/{id}/sign-in")
+}
+
+/// What the client of an instance is called.
+fn name(instance: &Instance) -> String {
+    format!("{}-{}", instance.kind, instance.id)
+}
+
+/// The client of an instance, if it has one.
+pub(super) async fn client(
+    db: &Db,
+    seal: &dyn Seal,
+    id: InstanceId,
+) -> Result<Option<Client>, Trouble> {
+    let sealed = store::instance::sealed(&mut db.read().await?, id).await?;
+    let Some(sealed) = sealed else { return Ok(None) };
+    let opened = seal.open(&purpose(id), &sealed).await?;
+    let kept: Kept = serde_json::from_str(opened.reveal())
+        .map_err(|_| Fault::Refused("what it signs in with can't be read".into()))?;
+    let (secret, handle) = (Secret::new(kept.secret), Secret::new(kept.handle));
+    Ok(Some(Client { id: kept.id, secret, handle }))
+}
+
+/// The client of an instance; made if there is none, or if somebody has removed it.
+pub(super) async fn ensure(
+    all: &Instances,
+    sso: &dyn Sso,
+    instance: &Instance,
+) -> Result<(Client, bool), Trouble> {
+    let kept = client(&all.db, &*all.outside.seal, instance.id).await?;
+    if let Some(kept) = kept {
+        match sso.find(&kept).await? {
+            Some(found) if found == kept => return Ok((found, false)),
+            Some(found) => {
+                keep(all, instance, &found).await?;
+                return Ok((found, false));
+            }
+            None => {}
+        }
+    }
+    let made = sso.create(&name(instance)).await?;
+    keep(all, instance, &made).await?;
+    Ok((made, true))
+}
+
+/// Keeps a client, encrypted, if the instance is still where it was.
+pub(super) async fn keep(
+    all: &Instances,
+    instance: &Instance,
+    client: &Client,
+) -> Result<(), Trouble> {
+    let kept = Kept {
+        id: client.id.clone(),
+        secret: client.secret.reveal().to_owned(),
+        handle: client.handle.reveal().to_owned(),
+    };
+    let text = Secret::new(serde_json::to_string(&kept).expect("plain text"));
+    let sealed = all.outside.seal.seal(&purpose(instance.id), &text).await?;
+    let Some((mut tx, mut now)) = all.still(instance).await.map_err(Trouble::Ours)? else {
+        return Ok(());
+    };
+    store::instance::set_sealed(&mut tx, now.id, Some(&sealed)).await?;
+    now.detail.sso_client = Some(client.id.clone());
+    store::instance::save(&mut tx, &mut now, "signed_up").await?;
+    Ok(tx.commit().await?)
+}

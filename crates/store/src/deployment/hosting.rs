@@ -1,0 +1,94 @@
+//! Deployments that belong to instances: they hold the instance's capacity from when it has a cluster,
+//! and run its program while it shall work.
+
+use model::deployment::{Deployment, NewDeployment, Spec, Status};
+use model::instance::Instance;
+use model::replica::Replica;
+use model::{DeploymentId, Resources};
+
+use super::{replica, take_with_places};
+use crate::db::{Counter, Json, params, sql};
+use crate::{Result, Scope, Tx, cluster};
+
+/// Has capacity be held for an instance, as soon as there is some.
+pub async fn hold(
+    tx: &mut Tx,
+    instance: &Instance,
+    resources: &Resources,
+    priority: i64,
+) -> Result<DeploymentId> {
+    let node_selector = match instance.pinned_to {
+        Some(_) => std::collections::BTreeMap::new(),
+        None => instance.selector(),
+    };
+    let resources = resources.clone();
+    let new = NewDeployment {
+        name: format!("{}-{}", instance.kind, instance.name),
+        pinned_to: instance.pinned_to,
+        spec: Spec { resources, replicas: 1, node_selector, ..Spec::default() },
+        priority,
+        labels: std::collections::BTreeMap::new(),
+    };
+    if let Some(id) = instance.pinned_to {
+        cluster::add_deployment(tx, id, i64::MAX).await?;
+    }
+    tx.count(Counter::Organization(instance.organization_id), 1);
+    Ok(super::insert(tx, instance.organization_id, &new, Some(instance.id)).await?.id)
+}
+
+/// Has this program run where capacity is held. What it needs, and where it may be, stays.
+pub async fn run(tx: &mut Tx, id: DeploymentId, program: &Spec) -> Result<Deployment> {
+    let (now, replicas) = take_with_places(tx, Scope::All, id).await?;
+    let spec = Spec {
+        resources: now.spec.resources.clone(),
+        replicas: now.spec.replicas,
+        node_selector: now.spec.node_selector.clone(),
+        ..program.clone()
+    };
+    set_program(tx, &now, &replicas, spec, "Has its program; its agent has not begun.").await
+}
+
+/// Takes the program away. What runs is stopped; the capacity stays held.
+pub async fn rest(tx: &mut Tx, id: DeploymentId) -> Result<Deployment> {
+    let (now, replicas) = take_with_places(tx, Scope::All, id).await?;
+    if now.spec.image.is_none() {
+        return Ok(now);
+    }
+    let spec = Spec { image: None, ready: None, ..now.spec.clone() };
+    set_program(tx, &now, &replicas, spec, "Shall rest; its agent stops it.").await
+}
+
+async fn set_program(
+    tx: &mut Tx,
+    now: &Deployment,
+    replicas: &[Replica],
+    spec: Spec,
+    reason: &str,
+) -> Result<Deployment> {
+    tx.run(
+        sql!("UPDATE deployment SET spec = $2, image = $3 WHERE id = $1"),
+        params![now.id, Json(&spec), spec.image],
+    )
+    .await?;
+    for replica in replicas.iter().filter(|replica| replica.place.is_some()) {
+        replica::tell(tx, replica.id, Status::Scheduled, reason, true).await?;
+    }
+    let now = Deployment { spec, ..now.clone() };
+    replica::settle(tx, &now, Status::Scheduled.as_str()).await
+}
+
+/// Nothing runs any more of what shall rest: it holds its capacity, and that is all.
+pub(super) async fn stopped(tx: &mut Tx, deployment: &Deployment, found: &Replica) -> Result<()> {
+    if deployment.spec.image.is_some() || found.status == Status::Running {
+        return Ok(());
+    }
+    tx.run(
+        sql!(
+            "UPDATE replica SET status = 'running', status_reason = $3, endpoints = '[]' ",
+            "WHERE deployment_id = $1 AND number = $2"
+        ),
+        params![deployment.id, i64::from(found.id.number), "Holds its capacity."],
+    )
+    .await?;
+    replica::settle(tx, deployment, Status::Running.as_str()).await.map(drop)
+}

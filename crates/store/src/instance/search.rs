@@ -1,0 +1,1 @@
+//! Searching instances by an expression, in the order that was asked for.

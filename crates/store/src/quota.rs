@@ -1,0 +1,136 @@
+//! What organizations and users may have, as far as it was granted through the API.
+
+use model::event::Kind;
+use model::{OrganizationId, Time, Xid};
+use serde::Serialize;
+
+use crate::db::{Row, Select, params, sql};
+use crate::{Error, Read, Result, Tx, event, instance};
+
+/// A grant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Quota {
+    /// Its id.
+    pub id: String,
+    /// Whose: `organization/ID` or `user/NAME`.
+    pub holder: String,
+    /// Of which kind; of every kind that has the type when there is none.
+    pub kind: Option<String>,
+    /// Of which type.
+    pub instance_type: String,
+    /// Paid how.
+    pub billing_model: String,
+    /// How many units; as many as they like when there is no limit.
+    pub limit: Option<i64>,
+    /// Until when.
+    pub expires_at: Option<Time>,
+    /// Who granted it.
+    pub created_by: String,
+    /// When.
+    pub created_at: Time,
+}
+
+/// What shall be granted.
+#[derive(Debug, Clone)]
+pub struct NewQuota {
+    /// To whom: `organization/ID` or `user/NAME`.
+    pub holder: String,
+    /// Of which kind; of every kind that has the type when there is none.
+    pub kind: Option<String>,
+    /// Of which type.
+    pub instance_type: String,
+    /// Paid how.
+    pub billing_model: String,
+    /// How many units.
+    pub limit: Option<i64>,
+    /// Until when.
+    pub expires_at: Option<Time>,
+}
+
+macro_rules! columns {
+    () => {
+        "id, holder, kind, instance_type, billing_model, most, expires_at, created_by, created_at"
+    };
+}
+
+/// Grants something; what was granted to the same holder for the same before is replaced.
+pub async fn create(tx: &mut Tx, new: &NewQuota) -> Result<Quota> {
+    let (id, now, by) = (tx.id::<Xid>().to_string(), tx.now(), tx.actor().to_string());
+    let sql = sql!(
+        "DELETE FROM quota WHERE holder = $1 AND COALESCE(kind, '') = COALESCE($2, '') ",
+        "AND instance_type = $3 AND billing_model = $4"
+    );
+    tx.run(sql, params![new.holder, new.kind, new.instance_type, new.billing_model]).await?;
+    let row = tx
+        .first(
+            sql!(
+                "INSERT INTO quota (id, holder, kind, instance_type, billing_model, most, expires_at, ",
+                "created_by, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING ",
+                columns!()
+            ),
+            params![
+                id,
+                new.holder,
+                new.kind,
+                new.instance_type,
+                new.billing_model,
+                new.limit,
+                new.expires_at,
+                by,
+                now
+            ],
+        )
+        .await?;
+    let quota = from_row(row.ok_or_else(|| Error::Broken("a grant without a row".into()))?)?;
+    note(tx, &quota, "quota_granted").await?;
+    Ok(quota)
+}
+
+/// Takes a grant back.
+pub async fn delete(tx: &mut Tx, id: &str) -> Result<Quota> {
+    let sql = sql!("DELETE FROM quota WHERE id = $1 RETURNING ", columns!());
+    let row = tx.first(sql, params![id]).await?;
+    let quota = from_row(row.ok_or_else(|| Error::not_found("quota", id))?)?;
+    note(tx, &quota, "quota_revoked").await?;
+    Ok(quota)
+}
+
+/// What was granted, to one holder or to all.
+pub async fn list(read: &mut Read, holder: Option<&str>) -> Result<Vec<Quota>> {
+    let rows = Select::new(concat!("SELECT ", columns!(), " FROM quota WHERE 1 = 1"))
+        .and("holder = ?", holder.as_ref())
+        .text(" ORDER BY created_at, id")
+        .all(read)
+        .await?;
+    rows.into_iter().map(from_row).collect()
+}
+
+/// Was anything granted at all?
+pub async fn is_in_use(read: &mut Read) -> Result<bool> {
+    Ok(read.number(sql!("SELECT COUNT(*) FROM (SELECT 1 FROM quota LIMIT 1) AS any_of"), params![]).await? > 0)
+}
+
+/// Tells the log, and has those looked at whom it may concern.
+///
+/// The first grant turns limits on for everybody, and the last turns them off.
+async fn note(tx: &mut Tx, quota: &Quota, change: &str) -> Result<()> {
+    let organization: Option<OrganizationId> =
+        quota.holder.strip_prefix("organization/").and_then(|id| id.parse().ok());
+    let subject = organization.map_or_else(|| quota.holder.clone(), |id| id.to_string());
+    event::append(tx, Kind::Organization, subject, organization, change, quota).await?;
+    instance::wake_all_of(tx, None, None).await
+}
+
+fn from_row(mut row: Row) -> Result<Quota> {
+    Ok(Quota {
+        id: row.take()?,
+        holder: row.take()?,
+        kind: row.take()?,
+        instance_type: row.take()?,
+        billing_model: row.take()?,
+        limit: row.take()?,
+        expires_at: row.take()?,
+        created_by: row.take()?,
+        created_at: row.take()?,
+    })
+}

@@ -1,0 +1,131 @@
+//! Service accounts: what programs of an organization sign in with. Secrets exist only as hashes.
+
+use model::{OrganizationId, Time};
+use serde::Serialize;
+
+use crate::db::{Row, params, sql};
+use crate::{Error, Read, Result, Scope, Tx};
+
+/// A service account.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ServiceAccount {
+    /// Its id, a UUID.
+    pub id: String,
+    /// Whose it is.
+    pub organization_id: OrganizationId,
+    /// Which user's, by name.
+    pub owner: String,
+    /// What users call it.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// What it signs in as.
+    pub client_id: String,
+    /// When it was made.
+    pub created_at: Time,
+}
+
+macro_rules! columns {
+    () => {
+        "id, organization_id, owner, name, description, client_id, created_at"
+    };
+}
+
+/// Makes an account, unless the organization has `limit` already.
+pub async fn create(
+    tx: &mut Tx,
+    new: &ServiceAccount,
+    secret_hash: &str,
+    limit: Option<i64>,
+) -> Result<()> {
+    // Two at once must not both see the last free place.
+    tx.lock(&format!("service accounts/{}", new.organization_id)).await?;
+    let limit = limit.unwrap_or(i64::MAX);
+    let made = tx
+        .run(
+            sql!(
+                "INSERT INTO service_account (id, organization_id, owner, name, description, client_id, ",
+                "secret_hash, created_at) SELECT $1, $2, $3, $4, $5, $6, $7, CAST($8 AS BIGINT) WHERE ",
+                "(SELECT COUNT(*) FROM service_account WHERE organization_id = $2) < $9"
+            ),
+            params![
+                new.id,
+                new.organization_id,
+                new.owner,
+                new.name,
+                new.description,
+                new.client_id,
+                secret_hash,
+                new.created_at,
+                limit
+            ],
+        )
+        .await?;
+    if made == 1 {
+        return Ok(());
+    }
+    Err(Error::Limit { limit, what: "service accounts per organization" })
+}
+
+/// One account.
+pub async fn get(read: &mut Read, scope: Scope, id: &str) -> Result<ServiceAccount> {
+    let own = scope.organization();
+    let sql = sql!(
+        "SELECT ",
+        columns!(),
+        " FROM service_account WHERE id = $1 AND organization_id = COALESCE($2, organization_id)"
+    );
+    let row = read.first(sql, params![id, own]).await?;
+    from_row(row.ok_or_else(|| Error::not_found("service account", id))?)
+}
+
+/// A part of an organization's accounts, by id.
+pub async fn list(
+    read: &mut Read,
+    organization: OrganizationId,
+    skip: i64,
+    limit: i64,
+) -> Result<Vec<ServiceAccount>> {
+    let sql = sql!(
+        "SELECT ",
+        columns!(),
+        " FROM service_account WHERE organization_id = $1 ORDER BY created_at, id LIMIT $2 OFFSET $3"
+    );
+    let rows = read.all(sql, params![organization, limit, skip]).await?;
+    rows.into_iter().map(from_row).collect()
+}
+
+/// The account that signs in as this, with the hash of its secret.
+pub async fn find(read: &mut Read, client_id: &str) -> Result<Option<(ServiceAccount, String)>> {
+    let sql =
+        sql!("SELECT ", columns!(), ", secret_hash FROM service_account WHERE client_id = $1");
+    let Some(mut row) = read.first(sql, params![client_id]).await? else { return Ok(None) };
+    Ok(Some((read_account(&mut row)?, row.take()?)))
+}
+
+/// Gives an account another secret.
+pub async fn set_secret(tx: &mut Tx, id: &str, secret_hash: &str) -> Result<()> {
+    let sql = sql!("UPDATE service_account SET secret_hash = $2 WHERE id = $1");
+    tx.run(sql, params![id, secret_hash]).await.map(drop)
+}
+
+/// Takes an account away.
+pub async fn delete(tx: &mut Tx, id: &str) -> Result<()> {
+    tx.run(sql!("DELETE FROM service_account WHERE id = $1"), params![id]).await.map(drop)
+}
+
+fn from_row(mut row: Row) -> Result<ServiceAccount> {
+    read_account(&mut row)
+}
+
+fn read_account(row: &mut Row) -> Result<ServiceAccount> {
+    Ok(ServiceAccount {
+        id: row.take()?,
+        organization_id: row.take()?,
+        owner: row.take()?,
+        name: row.take()?,
+        description: row.take()?,
+        client_id: row.take()?,
+        created_at: row.take()?,
+    })
+}
