@@ -13,7 +13,7 @@ mod limit;
 mod offers;
 mod plan;
 mod run;
-mod template;
+pub mod template;
 mod words;
 
 use std::cmp::Ordering;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use model::deployment::{Probe, Restart, Spec};
 use model::instance::Instance;
-use model::kind::{Kind, Ready, Values};
+use model::kind::template::{self, Sso, Values};
+use model::kind::{Kind, Ready};
 use model::{DeploymentId, Secret};
 
 use crate::port::{Client, Fault, Seal};
@@ -22,8 +23,8 @@ pub(super) async fn of(
     let values = values(instance, client);
     let (mut env, mut sealed_env) = (BTreeMap::new(), BTreeMap::new());
     for (name, template) in &container.env {
-        let text = kind.fill(template, &values);
-        if kind.is_secret(template) {
+        let text = template::fill(template, &values);
+        if template::is_secret(template) {
             let sealed = seal.seal(&purpose(deployment, name), &Secret::new(text)).await?;
             sealed_env.insert(name.clone(), sealed);
         } else {
@@ -31,8 +32,8 @@ pub(super) async fn of(
         }
     }
     Ok(Spec {
-        image: Some(kind.fill(&container.image, &values)),
-        command: container.command.iter().map(|word| kind.fill(word, &values)).collect(),
+        image: Some(template::fill(&container.image, &values)),
+        command: container.command.iter().map(|word| template::fill(word, &values)).collect(),
         ports: container.ports.clone(),
         env,
         sealed_env,
@@ -44,7 +45,7 @@ pub(super) async fn of(
 
 fn probe(ready: &Ready) -> Option<Probe> {
     match ready {
-        Ready::Running => None,
+        Ready::Running { .. } => None,
         Ready::Tcp { port, within } => Some(Probe { port: *port, http: None, within: *within }),
         Ready::Http { port, path, status, within } => {
             Some(Probe { port: *port, http: Some((path.clone(), *status)), within: *within })
@@ -62,7 +63,9 @@ fn values(instance: &Instance, client: Option<&Client>) -> Values {
         size: instance.size.clone(),
         owner: instance.owner.clone(),
         organization: instance.organization_id.to_string(),
-        sso_client_id: client.map(|client| client.id.clone()).unwrap_or_default(),
-        sso_client_secret: client.map(|c| c.secret.reveal().to_owned()).unwrap_or_default(),
+        sso: client.map(|client| Sso {
+            client_id: client.id.clone(),
+            client_secret: client.secret.clone(),
+        }),
     }
 }

@@ -6,7 +6,7 @@ use model::instance::{Instance, Status};
 use model::kind::Kind;
 use model::work::Next;
 use store::deployment::hosting;
-use store::{Scope, cluster, instance};
+use store::{Scope, instance};
 
 use super::sign_in::Trouble;
 use super::{Instances, Outcome, names, program, sign_in};

@@ -82,6 +82,11 @@ pub fn fill(template: &str, values: &Values) -> String {
     filled
 }
 
+/// Does a template say something secret?
+pub fn is_secret(template: &str) -> bool {
+    parts(template).any(|part| matches!(part, Part::Name(SECRET)))
+}
+
 /// The names in a template, or what is wrong with it.
 pub(super) fn names(template: &str) -> Result<Vec<&str>, String> {
     let mut names = Vec::new();
