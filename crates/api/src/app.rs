@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::placement::Outlook;
+use engine::port::Seal;
+use engine::rules::Rules;
 use model::Time;
 use model::cluster::Patience;
 use store::deployment::Limits;
@@ -56,6 +58,10 @@ pub struct Parts<'a> {
     pub outlook: Outlook,
     /// What replicas say.
     pub logs: Arc<dyn Logs>,
+    /// The catalog, quota and denied owners in force.
+    pub rules: Rules,
+    /// Opens what is encrypted for agents.
+    pub seal: Arc<dyn Seal>,
 }
 
 /// The application. Cheap to clone.
@@ -75,6 +81,8 @@ pub struct Inner {
     pub(crate) outlook: Outlook,
     /// What replicas on this machine say.
     pub(crate) logs: Arc<dyn Logs>,
+    pub(crate) rules: Rules,
+    pub(crate) seal: Arc<dyn Seal>,
     /// What replicas elsewhere say.
     pub(crate) relay: Relay,
     pub(crate) started_at: Time,
@@ -100,6 +108,8 @@ impl App {
             metrics: Metrics::new(parts.metrics),
             outlook: parts.outlook,
             logs: parts.logs,
+            rules: parts.rules,
+            seal: parts.seal,
             relay: Relay::default(),
             started_at: db.now(),
             db: db.clone(),

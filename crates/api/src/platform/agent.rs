@@ -174,6 +174,8 @@ async fn look(app: &App, cluster: ClusterId, all: bool) -> Result<Wishes, Proble
     let found = reporting::desired(&mut read, Served::Cluster(cluster), all).await?;
     let names = found.iter().map(|wish| format!("{} {}\n", wish.replica, wish.generation));
     let cursor = entropy::hash(&names.collect::<String>());
+    // What can't be opened now is missing; who waits for it looks again by itself.
+    let (found, _) = engine::sealed::open_all(&*app.seal, found).await;
     Ok(Wishes { items: found.into_iter().map(Wish::from).collect(), cursor })
 }
 
