@@ -27,6 +27,7 @@ pub use instance_type::{BillingModel, InstanceType, Maturity, Size, Zones};
 pub use limit::{Limit, LimitValue, Shown};
 pub use offers::{MultiAz, ORDER_COLUMNS, Offers, SEARCH_COLUMNS};
 pub use plan::PlanError;
+pub(crate) use plan::halves;
 pub use run::{Container, Filled, Ready, Run};
 pub use template::{Sso, Values, fill};
 pub use words::Words;
