@@ -127,18 +127,24 @@ pub fn choose(
     now: Time,
     asked: &Asked,
 ) -> Result<Choice, Denied> {
+    // On the wire an empty text is an absent one.
+    let some = |text: &&str| !text.is_empty();
+    let asked = &Asked {
+        plan: asked.plan.filter(some),
+        billing_model: asked.billing_model.filter(some),
+        ..*asked
+    };
     if is_limited { limited(kind, grants, now, asked) } else { unlimited(kind, asked) }
 }
 
 fn unlimited(kind: &Kind, asked: &Asked) -> Result<Choice, Denied> {
-    let wanted = wanted_model(asked)?;
     let instance_type = match asked.plan {
         Some(plan) => type_of_plan(kind, plan)?,
-        None => by_model(kind, wanted),
+        None => by_model(kind, wanted_model(asked)?),
     };
     let size = size(instance_type, asked)?;
     let models = &instance_type.billing_models;
-    let model = match wanted {
+    let model = match wanted_model(asked)? {
         Some(id) => known_model(instance_type, id)?,
         None => preferred(models.iter().map(|model| model.id.as_str())),
     };

@@ -167,8 +167,7 @@ fn outcome(kind: &Kind, grants: Option<&[Grant]>, asked: Asked) -> String {
 }
 
 fn asked<'a>(plan: &'a str, model: &'a str, cluster: bool) -> Asked<'a> {
-    let some = |text: &'a str| Some(text).filter(|text| !text.is_empty());
-    Asked { plan: some(plan), billing_model: some(model), cluster }
+    Asked { plan: Some(plan), billing_model: Some(model).filter(|m| !m.is_empty()), cluster }
 }
 
 #[test]
@@ -267,6 +266,7 @@ fn without_limits_the_plan_decides() {
         ("huge.x1", "", false, "21"),
         ("standard", "", false, "21"),
         ("standard.x9", "", false, "42"),
+        ("standard.x9", "enterprise", false, "42"),
         ("standard.x1", "gold", false, "37"),
         ("", "gold", false, "37"),
         ("standard.x1", "enterprise", false, "21"),
