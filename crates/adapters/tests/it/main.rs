@@ -1,0 +1,1 @@
+//! All integration tests of the foreign systems, in one binary.
