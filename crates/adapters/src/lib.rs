@@ -4,6 +4,7 @@
 //! that failed: the workers do, and a guard around these keeps them from asking what is down.
 
 mod call;
+pub mod oidc;
 pub mod seal;
 pub mod sso;
 
