@@ -42,8 +42,11 @@ impl Peer {
     pub(crate) fn new(what: &str, address: &str, limit: Duration) -> Result<Self, Unusable> {
         let url = Url::parse(address).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let url = url.filter(|url| url.host().is_some() && url.password().is_none());
+        // It is not repeated: there could be a password in it.
         let address = url.ok_or_else(|| {
-            Unusable(format!("{address:?} is no address, such as https://sso.example.com"))
+            Unusable(
+                "this is no address, such as https://sso.example.com, or has a password".into(),
+            )
         })?;
         let http = client(&address)?;
         let name = format!("{what} at {}", address.as_str().trim_end_matches('/'));

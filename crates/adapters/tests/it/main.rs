@@ -3,6 +3,7 @@
 mod fake;
 mod keycloak;
 mod oidc;
+mod oidc_lookup;
 mod oidc_provider;
 mod registration;
 mod registration_kinds;

@@ -1,7 +1,7 @@
 // A real OpenID provider for tests, on loopback: `node oidc-provider.mjs '{"port": 0, …}'`.
 // It prints its port when it is ready, and ends with its standard input, so that it never outlives
 // the test that started it.
-import { generateKeyPairSync } from 'node:crypto';
+import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import http from 'node:http';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -27,10 +27,16 @@ class Store {
   async revokeByGrantId() {}
 }
 
-const key = (alg, type, settings) => ({
-  ...generateKeyPairSync(type, settings).privateKey.export({ format: 'jwk' }),
-  kid: `${alg}-${options.generation}`, alg, use: 'sig',
-});
+// By way of PEM: a key that was made just now and is exported as JWK sometimes locks Node 20 up.
+const pem = {
+  publicKeyEncoding: { type: 'spki', format: 'pem' },
+  privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+};
+const key = (alg, type, settings) => {
+  const { privateKey } = generateKeyPairSync(type, { ...settings, ...pem });
+  const jwk = createPrivateKey(privateKey).export({ format: 'jwk' });
+  return { ...jwk, kid: `${alg}-${options.generation}`, alg, use: 'sig' };
+};
 const keys = [
   key('RS256', 'rsa', { modulusLength: 2048 }),
   key('PS256', 'rsa', { modulusLength: 2048 }),

@@ -4,6 +4,9 @@ use std::env;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use engine::port::Client;
 use reqwest::Method;
@@ -14,6 +17,9 @@ use crate::fake::http;
 
 /// What allows clients to be registered with it.
 pub(crate) const INITIAL_TOKEN: &str = "initial-token";
+
+/// How long it may take to start, on a machine that has much else to do.
+const START_WITHIN: Duration = Duration::from_secs(120);
 
 /// A running provider; it ends with this.
 pub(crate) struct OidcProvider {
@@ -41,10 +47,16 @@ impl OidcProvider {
             .stdout(Stdio::piped())
             .spawn()
             .expect("this test needs node: run ./test, which installs it");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let port = line.trim().parse().expect("the provider says its port when it is ready");
-        Self { issuer: format!("http://127.0.0.1:{port}"), port, child, _folder: folder }
+        let (output, lines) = (child.stdout.take().unwrap(), mpsc::channel());
+        let mut provider = Self { issuer: String::new(), port: 0, child, _folder: folder };
+        // Read to its end in a thread: it must neither hang this one, nor fail to say something.
+        thread::spawn(move || {
+            BufReader::new(output).lines().try_for_each(|line| lines.0.send(line))
+        });
+        let line = lines.1.recv_timeout(START_WITHIN).expect("the provider starts").unwrap();
+        provider.port = line.parse().expect("the provider says its port when it is ready");
+        provider.issuer = format!("http://127.0.0.1:{}", provider.port);
+        provider
     }
 
     /// Ends it, as a crash would.
