@@ -1,4 +1,7 @@
-//! Foreign systems behind the engine's traits: one folder each (dns, sso, terraform, consul, vault,
-//! amqp, kubernetes, oidc). None is needed yet; this crate keeps their place in the house.
+//! Foreign systems behind the engine's traits: one folder each.
 //!
 //! Nothing here may know the store or the HTTP shapes of our own API.
+
+pub mod dns;
+pub mod guard;
+pub mod prometheus;
