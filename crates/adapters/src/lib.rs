@@ -4,4 +4,5 @@
 
 pub mod dns;
 pub mod guard;
+mod http;
 pub mod prometheus;
