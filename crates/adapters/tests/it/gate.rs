@@ -59,7 +59,10 @@ impl Gate {
 fn receive(mut visitor: TcpStream, server: SocketAddr, mode: Mode) {
     match mode {
         Mode::Pass => {
-            let Ok(server) = TcpStream::connect(server) else { return };
+            let Ok(server) = TcpStream::connect(server) else {
+                let _ = visitor.shutdown(Shutdown::Both);
+                return;
+            };
             let (from, to) = (visitor.try_clone().unwrap(), server.try_clone().unwrap());
             std::thread::spawn(move || carry(from, to));
             carry(server, visitor);

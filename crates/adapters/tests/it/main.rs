@@ -8,6 +8,7 @@ mod gate;
 mod moto;
 mod patience;
 mod program;
+mod prometheus;
 mod rfc2136;
 mod rfc2136_faults;
 mod route53;
