@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::placement::Outlook;
-use engine::port::Seal;
+use engine::port::{Seal, Watched};
 use engine::rules::Rules;
 use model::Time;
 use model::cluster::Patience;
@@ -62,6 +62,8 @@ pub struct Parts<'a> {
     pub rules: Rules,
     /// Opens what is encrypted for agents.
     pub seal: Arc<dyn Seal>,
+    /// The foreign systems in use.
+    pub foreign: Vec<Arc<dyn Watched>>,
 }
 
 /// The application. Cheap to clone.
@@ -83,6 +85,7 @@ pub struct Inner {
     pub(crate) logs: Arc<dyn Logs>,
     pub(crate) rules: Rules,
     pub(crate) seal: Arc<dyn Seal>,
+    pub(crate) foreign: Vec<Arc<dyn Watched>>,
     /// What replicas elsewhere say.
     pub(crate) relay: Relay,
     pub(crate) started_at: Time,
@@ -110,6 +113,7 @@ impl App {
             logs: parts.logs,
             rules: parts.rules,
             seal: parts.seal,
+            foreign: parts.foreign,
             relay: Relay::default(),
             started_at: db.now(),
             db: db.clone(),
