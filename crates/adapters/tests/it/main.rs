@@ -1,4 +1,6 @@
-//! All integration tests of the foreign systems, in one binary.
+//! Adapters against real systems: up, down, slow, and answering garbage.
+
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 mod fake;
 mod keycloak;
