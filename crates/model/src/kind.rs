@@ -11,6 +11,7 @@ mod host;
 mod instance_type;
 mod limit;
 mod offers;
+mod place;
 mod plan;
 mod run;
 pub mod template;
@@ -26,7 +27,9 @@ pub use cloud::{Cloud, Region, RegionLimit};
 pub use instance_type::{BillingModel, InstanceType, Maturity, Size, Zones};
 pub use limit::{Limit, LimitValue, Shown};
 pub use offers::{MultiAz, ORDER_COLUMNS, Offers, SEARCH_COLUMNS};
+pub use place::PlaceError;
 pub use plan::PlanError;
+pub(crate) use plan::halves;
 pub use run::{Container, Filled, Ready, Run};
 pub use template::{Sso, Values, fill};
 pub use words::Words;
@@ -135,6 +138,13 @@ impl Kind {
     /// The version that new instances get.
     pub fn default_version(&self) -> &Version {
         self.versions.last().expect("parsing saw at least one")
+    }
+
+    /// For how many days an instance is only suspended after its entitlement has ended. For what is
+    /// not in the file any more it is as if nothing were said.
+    pub fn grace_days(&self, instance_type: &str, billing_model: &str) -> u32 {
+        let model = self.type_of(instance_type).and_then(|one| one.billing_model(billing_model));
+        model.map_or_else(instance_type::a_week, |model| model.grace_days)
     }
 
     /// What foreign agents' capacity for this type is called among resources: `postgres.standard`.

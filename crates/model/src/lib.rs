@@ -17,6 +17,7 @@ pub mod log;
 pub mod name;
 pub mod organization;
 pub mod quantity;
+pub mod quota;
 pub mod replica;
 pub mod resources;
 pub mod search;

@@ -178,8 +178,14 @@ mod tests {
         let deep = "[".repeat(100_000);
         let wide = "- x\n".repeat(120_000);
         let long = "#".repeat(MAX_BYTES + 1);
-        for text in [laughs, deep, wide, long] {
-            assert!(read::<serde_json::Value>("f.yaml", &text).is_err());
+        for (text, why) in [
+            (laughs, "replayed"),
+            (deep, "recursion"),
+            (wide, "Nodes"),
+            (long, "larger than 2 MiB"),
+        ] {
+            let refused = read::<serde_json::Value>("f.yaml", &text).unwrap_err();
+            assert!(refused.reason.contains(why), "{refused}");
         }
     }
 

@@ -38,7 +38,7 @@ pub struct BillingModel {
     pub grace_days: u32,
 }
 
-fn a_week() -> u32 {
+pub(super) fn a_week() -> u32 {
     7
 }
 

@@ -116,6 +116,49 @@ fn plans() {
     }
 }
 
+#[test]
+fn places() {
+    let kafka = kafka();
+    let found = |cloud, region| {
+        kafka.place_for("developer", cloud, region).map(|(c, r)| format!("{}/{}", c.name, r.name))
+    };
+    assert_eq!(found("", ""), Ok("local/local".into()));
+    assert_eq!(found("aws", ""), Ok("aws/us-east-1".into()));
+    for (cloud, region, code, reason) in [
+        (
+            "ibm",
+            "",
+            30,
+            "the cloud provider \"ibm\" is not supported; supported are local, aws, gcp",
+        ),
+        ("", "us-east-1", 31, "the region \"us-east-1\" is not supported; local has local"),
+        (
+            "aws",
+            "eu-west-1",
+            41,
+            "developer instances are not supported in the region eu-west-1 of aws",
+        ),
+    ] {
+        let error = found(cloud, region).unwrap_err();
+        assert_eq!((error.code(), error.to_string().as_str()), (code, reason));
+    }
+}
+
+#[test]
+fn grace_is_a_week_unless_the_file_says_otherwise() {
+    let kafka = kafka();
+    assert_eq!(kafka.grace_days("standard", "standard"), 7);
+    assert_eq!(kafka.grace_days("standard", "eval"), 4);
+    assert_eq!(kafka.grace_days("developer", "standard"), 0);
+    assert_eq!(kafka.grace_days("gone", "standard"), 7);
+}
+
+#[test]
+fn texts_are_taken_as_they_are_written() {
+    let text = DINOSAUR.replace("version: 1.0.0", "version: 1.10");
+    assert_eq!(parse("d.yaml", &text).unwrap().default_version().version, "1.10");
+}
+
 /// Replaces one piece of the dinosaur's file, and expects a refusal at the line of `at`.
 #[track_caller]
 fn broken(from: &str, to: &str, at: &str, reason: &str) {
@@ -302,6 +345,65 @@ fn secrets_stay_out_of_process_lists() {
         "sso: false",
         "OIDC_CLIENT_ID",
         "run.container.env.OIDC_CLIENT_ID: {{ sso.… }} needs needs.sso: true",
+    );
+}
+
+#[test]
+fn numbers_have_bounds() {
+    broken(
+        "{standard: {limit: 1000}, eval",
+        "{standard: {limit: 2, slack: 3}, eval",
+        "{standard: {limit: 2",
+        "clouds.aws.regions.us-east-1.types.standard.slack: must be at most the limit, 2",
+    );
+    broken(
+        "within: 120",
+        "within: 0",
+        "within: 0",
+        "run.container.ready.http.within: must be from 1 to 86400 seconds",
+    );
+    broken(
+        "path: /,",
+        "path: a,",
+        "path: a,",
+        "run.container.ready.http.path: must start with / and have no blanks",
+    );
+    broken(
+        "lifespan_seconds: 172800",
+        "lifespan_seconds: 0",
+        "lifespan_seconds: 0",
+        "types.eval.sizes.x1.lifespan_seconds: must be from 1 to 315360000",
+    );
+    broken(
+        "{id: x1, resources: {cpu",
+        "{id: x1, capacity_consumed: 0, resources: {cpu",
+        "capacity_consumed: 0",
+        "types.standard.sizes.x1.capacity_consumed: must be from 1 to 1000000",
+    );
+    broken(
+        "max_trials: 1",
+        "priority: 1000001",
+        "priority: 1000001",
+        "priority: must be from -1000000 to 1000000",
+    );
+    broken(
+        "  sso: true",
+        "  sso: true\n  dns: [\"\", Admin]",
+        "dns: [",
+        "needs.dns[1]: must be empty, or start with a-z, go on with a-z, 0-9 and -, and have at \
+         most 31",
+    );
+    broken(
+        "DINOSAUR_HOST:",
+        "DINOSAUR-HOST:",
+        "DINOSAUR-HOST:",
+        "run.container.env.DINOSAUR-HOST: a variable's name has letters, digits and _",
+    );
+    broken(
+        "ram: 32Mi}}",
+        "ram: -1}}",
+        "ram: -1}}",
+        "types.standard.sizes.x1.resources.ram: an amount can't be negative",
     );
 }
 

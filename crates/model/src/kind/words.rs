@@ -73,7 +73,7 @@ impl Words {
         format!("{}Updating", pascal(word))
     }
 
-    /// A word of the agents' API as the users' API writes it: `kafkaIbp` is `kafka_ibp`.
+    /// A word of the agents' API as the users' API writes it: `bigCat` is `big_cat`.
     pub fn snake(word: &str) -> String {
         let mut snake = String::new();
         for c in word.chars() {

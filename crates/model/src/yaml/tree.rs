@@ -83,9 +83,11 @@ fn add(words: &mut String, step: Step, node: Option<&Spanned<Value>>) {
 }
 
 fn own_name(node: &Spanned<Value>) -> Option<&str> {
-    ["id", "name", "username"].into_iter().find_map(|key| match child(node, Step::Key(key)) {
-        Some((Spanned { value: Value::Leaf(text), .. }, _)) => Some(text.as_str()),
-        _ => None,
+    ["id", "name", "username", "instance_type_id"].into_iter().find_map(|key| {
+        match child(node, Step::Key(key)) {
+            Some((Spanned { value: Value::Leaf(text), .. }, _)) => Some(text.as_str()),
+            _ => None,
+        }
     })
 }
 

@@ -1,0 +1,357 @@
+//! Quota lists and decisions, as tables.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::kind::Catalog;
+
+const LIST: &str = "\
+registered_service_accounts:
+  - username: Robot
+    max_allowed_instances: 4
+  - username: ann
+    granted_quota:
+      - instance_type_id: standard
+        kafka_billing_models:
+          - {id: eval, max_allowed_instances: 9}
+registered_users_per_organisation:
+  - id: acme
+    any_user: true
+    max_allowed_instances: 5
+    granted_quota:
+      - instance_type_id: standard
+        kafka_billing_models:
+          - {id: marketplace, max_allowed_instances: 2, expiration_date: 2030-01-31 +02:00}
+          - {id: standard}
+  - id: closed
+    registered_users:
+      - username: ann
+      - username: bob
+  - id: empty
+";
+
+fn list() -> QuotaList {
+    parse("quota.yaml", LIST).unwrap_or_else(|refused| panic!("{refused}"))
+}
+
+fn kind(name: &str) -> Kind {
+    Kind::clone(Catalog::built_in().kind(name).unwrap())
+}
+
+fn at(text: &str) -> Time {
+    text.parse().unwrap()
+}
+
+fn grant(instance_type: &str, billing_model: &str, limit: u32) -> Grant {
+    Grant {
+        kind: None,
+        instance_type: instance_type.into(),
+        billing_model: billing_model.into(),
+        limit: Some(limit),
+        expires_at: None,
+    }
+}
+
+#[test]
+fn an_organizations_entry_comes_before_the_users_own() {
+    let holder = |organization, user| list().grants(organization, user).map(|(holder, _)| holder);
+    let organization = |id: &str| Some(Holder::Organization(id.into()));
+    assert_eq!(holder("acme", "ann"), organization("acme"));
+    assert_eq!(holder("acme", "anybody"), organization("acme"));
+    assert_eq!(holder("closed", "bob"), organization("closed"));
+    assert_eq!(holder("closed", "BOB"), organization("closed"));
+    assert_eq!(holder("closed", "robot"), Some(Holder::User("robot".into())));
+    assert_eq!(holder("closed", "carl"), None);
+    // Nobody is registered, and not everybody is meant.
+    assert_eq!(holder("empty", "carl"), None);
+    assert_eq!(holder("empty", "ann"), Some(Holder::User("ann".into())));
+}
+
+#[test]
+fn limits_come_from_the_model_then_the_entry_then_the_default() {
+    let (_, grants) = list().grants("acme", "x").unwrap();
+    let limits: Vec<_> = grants.iter().map(|g| (&*g.billing_model, g.limit)).collect();
+    assert_eq!(limits, [("marketplace", Some(2)), ("standard", Some(5))]);
+    assert_eq!(list().grants("", "robot").unwrap().1, [grant("standard", "standard", 4)]);
+    assert_eq!(list().grants("closed", "bob").unwrap().1, [grant("standard", "standard", 1)]);
+    let (_, grants) = list().grants_or("closed", "bob", 3).unwrap();
+    assert_eq!(grants, [grant("standard", "standard", 3)]);
+}
+
+#[test]
+fn the_day_of_expiry_is_already_expired() {
+    let (_, grants) = list().grants("acme", "x").unwrap();
+    let marketplace = &grants[0];
+    assert_eq!(marketplace.expires_at, Some(at("2030-01-30T22:00:00Z")));
+    assert!(!marketplace.is_expired(at("2030-01-30T21:59:59Z")));
+    assert!(marketplace.is_expired(at("2030-01-30T22:00:00Z")));
+}
+
+#[track_caller]
+fn refused(from: &str, to: &str, expect: &str) {
+    assert!(LIST.contains(from), "{from}");
+    let text = LIST.replacen(from, to, 1);
+    let refused = parse_for("quota.yaml", &text, &Catalog::built_in()).unwrap_err();
+    assert_eq!(refused.to_string(), expect);
+}
+
+#[test]
+fn mistakes_are_refused_with_their_line() {
+    let days = "must be a day and an offset, like 2030-01-31 +00:00";
+    let models = "registered_users_per_organisation.acme.granted_quota.standard.\
+                  kafka_billing_models.marketplace";
+    for bad in ["2030-01-31", "2030-02-30 +00:00", "2030-01-31 02:00", "2030-01-31 +2:00", "x y"] {
+        let expect = format!("quota.yaml:16: {models}.expiration_date: {days}");
+        refused("2030-01-31 +02:00", bad, &expect);
+    }
+    refused(
+        "any_user: true",
+        "any_users: true",
+        "quota.yaml:11: registered_users_per_organisation.acme: unknown field `any_users`, \
+         expected one of id, any_user, max_allowed_instances, registered_users, granted_quota",
+    );
+    refused(
+        "max_allowed_instances: 5",
+        "max_allowed_instances: -1",
+        "quota.yaml:12: registered_users_per_organisation.acme.max_allowed_instances: must be a \
+         whole number from 0 to 4294967295",
+    );
+    refused(
+        "  - id: closed",
+        "  - id: acme",
+        "quota.yaml:18: registered_users_per_organisation.acme.id: is there twice",
+    );
+    refused(
+        "username: bob",
+        "username: Ann",
+        "quota.yaml:21: registered_users_per_organisation.closed.registered_users.Ann.username: \
+         is there twice",
+    );
+    let twice = format!("quota.yaml:17: {models}.id: is there twice");
+    refused("{id: standard}", "{id: marketplace}", &twice);
+    refused(
+        "{id: eval,",
+        "{id: gold,",
+        "quota.yaml:8: registered_service_accounts.ann.granted_quota.standard.\
+         kafka_billing_models.gold.id: the instance type has no such billing model",
+    );
+    refused(
+        "instance_type_id: standard\n",
+        "instance_type_id: standard\n        billing_models: []\n",
+        "quota.yaml:8: registered_service_accounts.ann.granted_quota.standard.\
+         kafka_billing_models: is the same as billing_models",
+    );
+    refused(
+        "instance_type_id: standard",
+        "instance_type_id: standrad",
+        "quota.yaml:6: registered_service_accounts.ann.granted_quota.standrad.instance_type_id: no kind \
+         has this instance type",
+    );
+    refused(
+        "instance_type_id: standard",
+        "{kind: mongo, instance_type_id: standard}\n      - instance_type_id: standard",
+        "quota.yaml:6: registered_service_accounts.ann.granted_quota.standard.kind: there is no such \
+         kind",
+    );
+}
+
+/// What a request gets: `type.size billing_model limit per`, or the number of its error.
+fn outcome(kind: &Kind, grants: Option<&[Grant]>, asked: Asked) -> String {
+    match choose(kind, grants, true, Time(0), &asked) {
+        Ok(c) => {
+            let limit = c.limit.map_or("∞".to_owned(), |n| n.to_string());
+            format!("{}.{} {} {limit} {:?}", c.instance_type, c.size, c.billing_model, c.per)
+        }
+        Err(denied) => denied.code().to_string(),
+    }
+}
+
+fn asked<'a>(plan: &'a str, model: &'a str, cluster: bool) -> Asked<'a> {
+    Asked { plan: Some(plan), billing_model: Some(model).filter(|m| !m.is_empty()), cluster }
+}
+
+#[test]
+fn who_is_not_listed_may_try() {
+    let kafka = kind("kafka");
+    for (plan, model, cluster, expect) in [
+        ("", "", false, "developer.x1 standard 1 Owner"),
+        ("developer.x1", "standard", false, "developer.x1 standard 1 Owner"),
+        ("standard.x1", "", false, "21"),
+        ("developer", "", false, "21"),
+        ("developer.x9", "", false, "42"),
+        ("", "marketplace", false, "120"),
+        ("", "", true, "120"),
+        ("", "enterprise", false, "21"),
+        ("", "standard", true, "43"),
+    ] {
+        assert_eq!(outcome(&kafka, None, asked(plan, model, cluster)), expect, "{plan} {model}");
+    }
+    let none = Kind { max_trials: 0, ..kind("kafka") };
+    assert_eq!(outcome(&none, None, asked("", "", false)), "4");
+    let none = Kind { trial: None, ..kind("kafka") };
+    assert_eq!(outcome(&none, None, asked("", "", false)), "120");
+}
+
+#[test]
+fn grants_decide_the_type_and_the_plan_must_agree() {
+    let kafka = kind("kafka");
+    let grants = [grant("standard", "marketplace", 3), grant("standard", "enterprise", 2)];
+    for (plan, model, cluster, expect) in [
+        ("", "", false, "standard.x1 marketplace 3 Holder"),
+        ("standard.x2", "", false, "standard.x2 marketplace 3 Holder"),
+        ("developer.x1", "", false, "21"),
+        ("standard.x7", "", false, "42"),
+        ("", "standard", false, "120"),
+        ("", "gold", false, "37"),
+        ("", "enterprise", false, "21"),
+        ("", "", true, "standard.x1 enterprise 2 Holder"),
+        ("", "enterprise", true, "standard.x1 enterprise 2 Holder"),
+        ("", "marketplace", true, "43"),
+    ] {
+        let outcome = outcome(&kafka, Some(&grants), asked(plan, model, cluster));
+        assert_eq!(outcome, expect, "{plan} {model} {cluster}");
+    }
+    let grants = [grant("standard", "eval", 1), grant("standard", "standard", 2)];
+    let both = outcome(&kafka, Some(&grants), asked("", "", false));
+    assert_eq!(both, "standard.x1 standard 2 Holder");
+    let endless = Grant { limit: None, ..grant("standard", "standard", 0) };
+    let endless = outcome(&kafka, Some(&[endless]), asked("", "", false));
+    assert_eq!(endless, "standard.x1 standard ∞ Nothing");
+}
+
+#[test]
+fn only_enterprise_granted_needs_a_cluster() {
+    let grants = [grant("standard", "enterprise", 2)];
+    assert_eq!(outcome(&kind("kafka"), Some(&grants), asked("", "", false)), "21");
+}
+
+#[test]
+fn the_trial_type_can_be_granted_too() {
+    let grants = [grant("developer", "standard", 6)];
+    let outcome = outcome(&kind("kafka"), Some(&grants), asked("", "", false));
+    assert_eq!(outcome, "developer.x1 standard 6 Holder");
+}
+
+#[test]
+fn what_has_ended_counts_for_nothing() {
+    let ended = Grant { expires_at: Some(Time(0)), ..grant("standard", "standard", 5) };
+    assert_eq!(
+        outcome(&kind("kafka"), Some(std::slice::from_ref(&ended)), asked("", "", false)),
+        "120"
+    );
+    let grants = [ended, grant("standard", "eval", 2)];
+    let rest = outcome(&kind("kafka"), Some(&grants), asked("", "", false));
+    assert_eq!(rest, "standard.x1 eval 2 Holder");
+}
+
+#[test]
+fn grants_of_other_kinds_do_not_count() {
+    let other = Grant { kind: Some("kafka".into()), ..grant("standard", "standard", 5) };
+    let grants = [other];
+    let dinosaur = outcome(&kind("dinosaur"), Some(&grants), asked("", "", false));
+    assert_eq!(dinosaur, "eval.x1 standard 1 Owner");
+    let kafka = outcome(&kind("kafka"), Some(&grants), asked("", "", false));
+    assert_eq!(kafka, "standard.x1 standard 5 Holder");
+}
+
+#[test]
+fn without_limits_the_plan_decides() {
+    let kafka = kind("kafka");
+    for (plan, model, cluster, expect) in [
+        ("", "", false, "developer.x1 standard"),
+        ("standard.x2", "", false, "standard.x2 standard"),
+        ("standard.x2", "eval", false, "standard.x2 eval"),
+        ("", "marketplace", false, "standard.x1 marketplace"),
+        ("", "", true, "standard.x1 enterprise"),
+        ("huge.x1", "", false, "21"),
+        ("standard", "", false, "21"),
+        ("standard.x9", "", false, "42"),
+        ("standard.x9", "enterprise", false, "42"),
+        ("standard.x1", "gold", false, "37"),
+        ("", "gold", false, "37"),
+        ("standard.x1", "enterprise", false, "21"),
+        ("standard.x1", "standard", true, "43"),
+    ] {
+        let outcome = match choose(&kafka, None, false, Time(0), &asked(plan, model, cluster)) {
+            Ok(c) => {
+                assert_eq!((c.limit, c.per), (None, Per::Nothing));
+                format!("{}.{} {}", c.instance_type, c.size, c.billing_model)
+            }
+            Err(denied) => denied.code().to_string(),
+        };
+        assert_eq!(outcome, expect, "{plan} {model} {cluster}");
+    }
+}
+
+#[test]
+fn entitlements_end_with_their_grant() {
+    let kafka = kind("kafka");
+    let end = at("2030-01-31T00:00:00Z");
+    let grants = [Grant { expires_at: Some(end), ..grant("standard", "standard", 5) }];
+    let active = |grants: Option<&[Grant]>, limited, kind: &str, model: &str, now| {
+        is_active(&kafka, grants, limited, kind, model, now)
+    };
+    let before = at("2030-01-30T23:59:59Z");
+    assert_eq!(active(Some(&grants), true, "standard", "standard", before), Active::Yes);
+    let reason = "the quota for standard instances with the billing model standard ended on \
+                  2030-01-31T00:00:00Z";
+    let ended = Active::No { since: Some(end), reason: reason.into() };
+    assert_eq!(active(Some(&grants), true, "standard", "standard", end), ended);
+    assert_eq!(active(None, false, "standard", "standard", end), Active::Yes);
+    assert_eq!(active(None, true, "developer", "standard", end), Active::Yes);
+    for grants in [None, Some(&grants[..])] {
+        let no = active(grants, true, "standard", "eval", before);
+        assert!(matches!(no, Active::No { since: None, .. }), "{no:?}");
+    }
+}
+
+fn any_grant() -> impl Strategy<Value = Grant> {
+    let names = prop_oneof!["standard", "developer", "huge"];
+    let models = prop_oneof!["standard", "marketplace", "eval", "enterprise", "gold"];
+    (names, models, proptest::option::of(0u32..5), proptest::option::of(-5i64..5)).prop_map(
+        |(instance_type, billing_model, limit, end)| Grant {
+            kind: None,
+            instance_type,
+            billing_model,
+            limit,
+            expires_at: end.map(Time),
+        },
+    )
+}
+
+proptest! {
+    /// Whatever is chosen exists, agrees with what was asked, and is granted or a trial.
+    #[test]
+    fn what_is_chosen_is_allowed(
+        grants in proptest::option::of(proptest::collection::vec(any_grant(), 0..5)),
+        is_limited: bool,
+        plan in proptest::option::of("(standard|developer|huge)\\.x[123]|x|\\."),
+        model in proptest::option::of("standard|marketplace|eval|enterprise|gold"),
+        cluster: bool,
+    ) {
+        let kafka = &*KAFKA;
+        let asked = Asked { plan: plan.as_deref(), billing_model: model.as_deref(), cluster };
+        let grants = grants.as_deref();
+        if let Ok(choice) = choose(kafka, grants, is_limited, Time(0), &asked) {
+            let instance_type = kafka.type_of(&choice.instance_type).unwrap();
+            prop_assert!(instance_type.size(&choice.size).is_some());
+            prop_assert!(instance_type.billing_model(&choice.billing_model).is_some());
+            let its_plan = format!("{}.{}", choice.instance_type, choice.size);
+            prop_assert!(plan.is_none_or(|plan| plan == its_plan));
+            prop_assert!(model.is_none_or(|m| m == choice.billing_model));
+            prop_assert_eq!(cluster, choice.billing_model == ENTERPRISE);
+            let active = is_active(
+                kafka, grants, is_limited, &choice.instance_type, &choice.billing_model, Time(0),
+            );
+            prop_assert_eq!(active, Active::Yes);
+        }
+    }
+
+    #[test]
+    fn no_list_panics(text in "[a-z_:\\- \n\\[\\]{}0-9+]{0,80}") {
+        let _ = parse("q", &text);
+    }
+}
+
+/// Read once: properties ask it many times.
+static KAFKA: std::sync::LazyLock<Kind> = std::sync::LazyLock::new(|| kind("kafka"));
