@@ -7,6 +7,7 @@ mod clock;
 mod contract;
 mod database;
 mod dice;
+mod outside;
 pub mod rows;
 mod server;
 
@@ -15,6 +16,7 @@ pub use client::{Answer, Client};
 pub use clock::TestClock;
 pub use database::{Database, Engine, create_postgres};
 pub use dice::Dice;
+pub use outside::{Fake, FakeDns, FakeSeal, FakeSso};
 pub use server::{Replica, TestPaddock, TestSettings};
 
 /// Makes two tests of each body: one on SQLite, one on PostgreSQL.

@@ -6,18 +6,23 @@ use std::time::Duration;
 use agent::{Agent, Link, LinkError, Runtime as _, Simulated, simulated};
 use api::{App, Lines, Logs, Parts};
 use engine::placement::{self, Placement};
-use engine::{Driver, Metrics, Options, cluster, deployment, local_agent};
+use engine::instance::{General, Instances, Outside};
+use engine::port::{Dns, Seal, Sso};
+use engine::rules::{InForce, Rulebook};
+use engine::{Driver, Metrics, Options, cluster, deployment, local_agent, sealed};
 use futures_util::future::BoxFuture;
 use model::ReplicaId;
 use model::agent::{Desired, Report};
 use model::cluster::{Patience, Provider};
+use model::kind::Catalog;
 use model::log::LogsFrom;
+use model::quota::QuotaList;
 use serde_json::{Value, json};
 use store::{Clock, Db, Stop, Stopper, stop, task};
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, watch};
 
-use crate::{Client, Database, Engine, TestClock};
+use crate::{Client, Database, Engine, FakeDns, FakeSeal, FakeSso, TestClock};
 
 /// The administrator's password.
 const ADMIN_PASSWORD: &str = "admin password";
@@ -35,6 +40,16 @@ pub struct TestSettings {
     pub runtime: simulated::Options,
     /// Leaves out workers and agent: nothing moves.
     pub is_still: bool,
+    /// The kinds, if not those that are built in.
+    pub catalog: Option<Catalog>,
+    /// The quota list.
+    pub quota: Option<QuotaList>,
+    /// Foreign systems.
+    pub dns: Option<Arc<FakeDns>>,
+    /// Foreign systems.
+    pub sso: Option<Arc<FakeSso>>,
+    /// Foreign systems.
+    pub seal: Arc<FakeSeal>,
 }
 
 /// A server that ends with the test.
@@ -172,28 +187,54 @@ async fn run(db: &Db, settings: TestSettings, stop: Stop) -> Client {
     let placement = Placement::new(db.clone(), settings.placement, holder);
     let runtime = Arc::new(Simulated::new(settings.runtime));
     let logs = Arc::new(TestLogs(runtime.clone()));
-    let parts = Parts { metrics: &metrics, outlook: placement.outlook(), logs };
+    let (rulebook, rules) = Rulebook::new(InForce {
+        catalog: Arc::new(settings.catalog.unwrap_or_else(Catalog::built_in)),
+        quota: settings.quota.map(Arc::new),
+        denied: Arc::default(),
+    });
+    // What is in force stays in force as long as the server runs.
+    let mut last = stop.clone();
+    task::spawn("rules", async move {
+        last.told().await;
+        drop(rulebook);
+    });
+    let seal: Arc<dyn Seal> = settings.seal;
+    let parts = Parts {
+        metrics: &metrics,
+        outlook: placement.outlook(),
+        logs,
+        rules: rules.clone(),
+        seal: seal.clone(),
+    };
     let app = App::new(db.clone(), settings.api, parts, stop.clone());
     app.ensure_admin(Some(ADMIN_PASSWORD)).await.expect("an administrator");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let base = format!("http://{}", listener.local_addr().expect("an address"));
     task::spawn("http", api::serve(listener, app, stop.clone()));
     if !settings.is_still {
+        let outside = Outside {
+            dns: settings.dns.map(|dns| dns as Arc<dyn Dns>),
+            sso: settings.sso.map(|sso| sso as Arc<dyn Sso>),
+            seal: seal.clone(),
+            domain: None,
+        };
         let driver = Driver::new(db.clone(), Options::default(), metrics)
             .with(cluster::Terraform::new(db.clone(), settings.patience))
-            .with(deployment::Ending { db: db.clone() });
+            .with(deployment::Ending { db: db.clone() })
+            .with(Instances::new(db.clone(), rules.clone(), outside))
+            .with(General { db: db.clone(), rules });
         task::spawn("driver", driver.run(stop.clone()));
         task::spawn("placement", placement.run(stop.clone()));
-        start_agent(db, runtime, stop);
+        start_agent(db, runtime, seal, stop);
     }
     Client::new(&base)
 }
 
-fn start_agent(db: &Db, runtime: Arc<Simulated>, mut stop: Stop) {
+fn start_agent(db: &Db, runtime: Arc<Simulated>, seal: Arc<dyn Seal>, mut stop: Stop) {
     let (leads, mut turn) = watch::channel(false);
     let holder = format!("test {}", store::entropy::noise(db.entropy()));
     task::spawn("lease", local_agent::lead(db.clone(), holder, leads, stop.clone()));
-    let link = Arc::new(TestLink { db: db.clone(), signal: Mutex::new(db.event_signal()) });
+    let link = Arc::new(TestLink { db: db.clone(), signal: Mutex::new(db.event_signal()), seal });
     task::spawn("agent", async move {
         if turn.wait_for(|ours| *ours).await.is_ok() {
             tokio::select! {
@@ -220,16 +261,20 @@ impl Logs for TestLogs {
 struct TestLink {
     db: Db,
     signal: Mutex<watch::Receiver<u64>>,
+    seal: Arc<dyn Seal>,
 }
 
 impl Link for TestLink {
     async fn desired(&self, all: bool) -> Result<Vec<Desired>, LinkError> {
         let desired = local_agent::desired(&self.db, Provider::Local, all).await;
-        desired.map_err(|error| LinkError(error.to_string()))
+        let desired = desired.map_err(|error| LinkError(error.to_string()))?;
+        Ok(sealed::open_all(&*self.seal, desired).await.0)
     }
 
     async fn changed(&self) {
-        let _ = self.signal.lock().await.changed().await;
+        // What could not be opened is looked for again after a while.
+        let mut signal = self.signal.lock().await;
+        let _ = tokio::time::timeout(Duration::from_secs(1), signal.changed()).await;
     }
 
     async fn report(&self, reports: &[Report]) -> Result<(), LinkError> {

@@ -185,6 +185,7 @@ impl Wanted {
             run_for: self.run_for,
             node_selector: self.node_selector,
             anti_affinity: self.anti_affinity,
+            ..Spec::default()
         };
         let (name, priority, labels) = (self.name, self.priority, self.labels);
         Ok(NewDeployment { name, pinned_to, spec, priority, labels }.check("resources")?)
@@ -265,7 +266,7 @@ pub(crate) async fn deployment_list(
     let page = slice.page()?;
     let cluster = filter.cluster_id.map(|text| id_field("cluster_id", &text)).transpose()?;
     let status = filter.status.as_deref().map(str::parse).transpose()?;
-    let filter = Filter { id: None, name: filter.name, cluster, status };
+    let filter = Filter { name: filter.name, cluster, status, ..Filter::default() };
     let found =
         store::deployment::list(&mut app.db.read().await?, caller.scope(), &filter, &page).await?;
     let items = found.into_iter().map(Deployment::from).collect();

@@ -52,13 +52,16 @@ impl General {
         let billing = now.detail.billing.model.clone();
         let grants = entitled.grants.as_deref();
         match is_active(kind, grants, entitled.is_limited, &now.instance_type, &billing, tx.now()) {
-            Active::Yes { until } => {
+            Active::Yes => {
                 if now.detail.rest == Some(Rest::Entitlement) || now.expires_at.is_some() {
                     restore(tx, now).await?;
                 }
-                Ok(until)
+                // The next end of a grant may be the one that matters.
+                let ends = grants.unwrap_or_default().iter().filter_map(|grant| grant.expires_at);
+                Ok(ends.filter(|end| *end > tx.now()).min())
             }
-            Active::No { reason } => {
+            Active::No { reason, .. } => {
+                let reason = format!("Its entitlement ended: {reason}.");
                 if now.expires_at.is_none() {
                     warn(tx, kind, now, &reason).await?;
                 }

@@ -10,6 +10,8 @@ mod driver_failure;
 mod driver_room;
 mod driver_stop;
 mod driver_together;
+mod fleet;
+mod instance;
 mod placement;
 mod placement_random;
 mod probe;

@@ -6,18 +6,20 @@ use std::time::Duration;
 
 use agent::{Agent, Link, LinkError, Simulated, simulated};
 use engine::placement::{self, Placement};
-use engine::{Driver, Metrics, Options, cluster, deployment, local_agent};
+use engine::instance::{General, Instances};
+use engine::{Driver, Metrics, Options, cluster, deployment, local_agent, sealed};
 use model::agent::{Desired, Report};
 use model::cluster::{Cluster, Patience, Provider};
 use model::deployment::{Deployment, NewDeployment, Status};
 use model::event::Actor;
 use model::{ClusterId, DeploymentId, OrganizationId, Resources};
 use store::deployment::Filter;
-use store::{Db, Page, Scope, Stopper, SystemClock, lease, stop, task};
-use testing::{Database, Engine, rows};
+use store::{Clock, Db, Page, Scope, Stopper, SystemClock, lease, stop, task};
+use testing::{Database, Engine, FakeSeal, rows};
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 
+use crate::fleet::Fleet;
 use crate::probe::{Running, depth, start_driver, until};
 
 /// A world in which things move.
@@ -25,6 +27,7 @@ pub(crate) struct World {
     pub(crate) db: Db,
     pub(crate) owner: OrganizationId,
     pub(crate) link: Arc<FlakyLink>,
+    pub(crate) fleet: Fleet,
     database: Database,
     driver: Option<Running>,
     placement: Option<Stopper>,
@@ -34,11 +37,17 @@ pub(crate) struct World {
 impl World {
     /// One with an organization and without clusters. Nothing moves yet.
     pub(crate) async fn still(engine: Engine) -> Self {
-        let database = Database::new(engine, Arc::new(SystemClock)).await;
+        Self::still_with(engine, Arc::new(SystemClock)).await
+    }
+
+    /// The same with a clock of the test's.
+    pub(crate) async fn still_with(engine: Engine, clock: Arc<dyn Clock>) -> Self {
+        let database = Database::new(engine, clock).await;
         let db = database.db.clone();
         let owner = rows::tenant(&db, "acme").await.organization_id;
-        let link = Arc::new(FlakyLink::new(&db));
-        Self { db, owner, link, database, driver: None, placement: None, agent: None }
+        let fleet = Fleet::new();
+        let link = Arc::new(FlakyLink::new(&db, fleet.seal.clone()));
+        Self { db, owner, link, fleet, database, driver: None, placement: None, agent: None }
     }
 
     /// One in which things move.
@@ -57,7 +66,9 @@ impl World {
         let db = self.db.clone();
         let driver = Driver::new(db.clone(), Options::default(), Metrics::default())
             .with(cluster::Terraform::new(db.clone(), Patience::default()))
-            .with(deployment::Ending { db: db.clone() });
+            .with(deployment::Ending { db: db.clone() })
+            .with(Instances::new(db.clone(), self.fleet.rules.clone(), self.fleet.outside()))
+            .with(General { db: db.clone(), rules: self.fleet.rules.clone() });
         self.driver = Some(start_driver(driver));
         let (stopper, stop) = stop::channel();
         let placement = Placement::new(db, settings, "test".into());
@@ -184,13 +195,14 @@ pub(crate) struct FlakyLink {
     pub(crate) is_cut: AtomicBool,
     /// How many reports are still refused.
     pub(crate) refusals: AtomicI64,
+    seal: Arc<FakeSeal>,
 }
 
 impl FlakyLink {
-    fn new(db: &Db) -> Self {
+    fn new(db: &Db, seal: Arc<FakeSeal>) -> Self {
         let signal = Mutex::new(db.event_signal());
         let (is_cut, refusals) = (AtomicBool::new(false), AtomicI64::new(0));
-        Self { db: db.clone(), signal, is_cut, refusals }
+        Self { db: db.clone(), signal, is_cut, refusals, seal }
     }
 
     fn check(&self) -> Result<(), LinkError> {
@@ -202,7 +214,8 @@ impl Link for FlakyLink {
     async fn desired(&self, all: bool) -> Result<Vec<Desired>, LinkError> {
         self.check()?;
         let desired = local_agent::desired(&self.db, Provider::Local, all).await;
-        desired.map_err(|error| LinkError(error.to_string()))
+        let desired = desired.map_err(|error| LinkError(error.to_string()))?;
+        Ok(sealed::open_all(&*self.seal, desired).await.0)
     }
 
     async fn changed(&self) {

@@ -1,0 +1,119 @@
+//! What instances need of the world: rules in force, and foreign systems that can be told to be down.
+
+use std::sync::Arc;
+
+use engine::instance::Outside;
+use engine::rules::{InForce, Rulebook, Rules};
+use model::InstanceId;
+use model::event::Actor;
+use model::instance::{Charge, Detail, Instance, NewInstance, Status};
+use model::kind::Catalog;
+use store::{Page, Scope, instance};
+use testing::{FakeDns, FakeSeal, FakeSso};
+
+use crate::probe::until;
+use crate::world::World;
+
+pub(crate) struct Fleet {
+    pub(crate) rules: Rules,
+    pub(crate) rulebook: Rulebook,
+    pub(crate) dns: Arc<FakeDns>,
+    pub(crate) sso: Arc<FakeSso>,
+    pub(crate) seal: Arc<FakeSeal>,
+}
+
+impl Fleet {
+    pub(crate) fn new() -> Self {
+        let (rulebook, rules) = Rulebook::new(InForce {
+            catalog: Arc::new(Catalog::built_in()),
+            quota: None,
+            denied: Arc::default(),
+        });
+        let (dns, sso, seal) = (Arc::default(), Arc::default(), Arc::default());
+        Self { rules, rulebook, dns, sso, seal }
+    }
+
+    pub(crate) fn outside(&self) -> Outside {
+        Outside {
+            dns: Some(self.dns.clone()),
+            sso: Some(self.sso.clone()),
+            seal: self.seal.clone(),
+            domain: None,
+        }
+    }
+}
+
+/// A standard dinosaur as someone asks for it.
+pub(crate) fn dinosaur(name: &str) -> NewInstance {
+    let catalog = Catalog::built_in();
+    let kind = catalog.kind("dinosaur").unwrap();
+    let size = kind.type_of("standard").unwrap().default_size();
+    let mut detail = Detail { resources: size.resources.clone(), units: 1, ..Detail::default() };
+    detail.billing.model = "standard".into();
+    detail.billing.desired = "standard".into();
+    let charge = Charge {
+        holder: "organization/acme".into(),
+        account: "standard.standard".into(),
+        units: 1,
+    };
+    NewInstance {
+        kind: "dinosaur".into(),
+        owner: "acme".into(),
+        name: name.into(),
+        cloud_provider: "local".into(),
+        region: "local".into(),
+        multi_az: true,
+        instance_type: "standard".into(),
+        size: size.id.clone(),
+        reauthentication: true,
+        pinned_to: None,
+        lifespan: None,
+        detail,
+        charges: vec![(charge, None)],
+    }
+}
+
+impl World {
+    pub(crate) async fn ask_for(&self, new: &NewInstance) -> InstanceId {
+        let mut tx = self.db.begin(Actor::Anonymous).await.unwrap();
+        let made = instance::create(&mut tx, self.owner, new).await.unwrap();
+        tx.commit().await.unwrap();
+        made.id
+    }
+
+    pub(crate) async fn instance(&self, id: InstanceId) -> Option<Instance> {
+        instance::get(&mut self.db.read().await.unwrap(), Scope::All, id).await.ok()
+    }
+
+    pub(crate) async fn instances(&self) -> Vec<Instance> {
+        let (mut read, page) = (self.db.read().await.unwrap(), Page::first(100_000));
+        instance::list(&mut read, Scope::All, &instance::Filter::default(), &page).await.unwrap()
+    }
+
+    /// Waits until the instance is so.
+    pub(crate) async fn until_instance(&self, id: InstanceId, status: Status) -> Instance {
+        until(status.as_str(), async || {
+            self.instance(id).await.is_some_and(|found| found.status == status)
+        })
+        .await;
+        self.instance(id).await.unwrap()
+    }
+
+    /// Waits until the instance says this.
+    pub(crate) async fn until_it_says(&self, id: InstanceId, text: &str) {
+        until(text, async || {
+            self.instance(id).await.is_some_and(|found| found.status_reason.contains(text))
+        })
+        .await;
+    }
+
+    pub(crate) async fn until_instance_gone(&self, id: InstanceId) {
+        until("gone", async || self.instance(id).await.is_none()).await;
+    }
+
+    pub(crate) async fn end(&self, id: InstanceId) {
+        let mut tx = self.db.begin(Actor::Anonymous).await.unwrap();
+        instance::request_delete(&mut tx, Scope::All, id, "It was asked for.").await.unwrap();
+        tx.commit().await.unwrap();
+    }
+}
