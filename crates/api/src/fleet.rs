@@ -1,0 +1,68 @@
+//! The public API of every kind in the catalog, `/api/{api}/v1`, as fleet managers have it.
+//!
+//! Which kind is meant is read from the path: a catalog that is loaded anew needs no new routes. Unknown
+//! fields in a body are ignored; values that are not there are left out, never `null`. What the calls do
+//! is in `crate::instance`, which the platform API shares; here are only shapes, names and numbers.
+
+pub(crate) mod body;
+pub(crate) mod change;
+pub(crate) mod create;
+pub(crate) mod document;
+pub(crate) mod error;
+pub(crate) mod instance;
+pub(crate) mod instance_type;
+pub(crate) mod object;
+pub(crate) mod place;
+pub(crate) mod promote;
+pub(crate) mod root;
+pub(crate) mod tenant;
+pub(crate) mod wire;
+
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use model::kind::Kind;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::App;
+use crate::caller::Caller;
+
+pub(crate) use error::Error;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(root::api_get))
+        .routes(routes!(root::version_get))
+        .routes(routes!(document::openapi_get))
+        .routes(routes!(error::error_list))
+        .routes(routes!(error::error_get))
+        .routes(routes!(root::status_get))
+        .routes(routes!(place::cloud_provider_list))
+        .routes(routes!(place::region_list))
+        .routes(routes!(instance_type::instance_type_list))
+        .routes(routes!(instance::instance_list, create::instance_create))
+        .routes(routes!(
+            instance::instance_get,
+            change::instance_update,
+            instance::instance_delete
+        ))
+        .routes(routes!(promote::instance_promote))
+        .layer(wire::cors())
+}
+
+/// The kind whose API this path is in.
+pub(crate) fn family(app: &App, path: &str) -> Option<Arc<Kind>> {
+    let api = path.strip_prefix("/api/")?.split('/').next()?;
+    app.rules.catalog().by_api(api).cloned()
+}
+
+/// What is at a path of a kind's API that has no route: nothing, for those who are signed in.
+pub(crate) async fn nothing(app: &App, request: Request) -> Response {
+    let (mut parts, _) = request.into_parts();
+    match <Caller as axum::extract::FromRequestParts<App>>::from_request_parts(&mut parts, app).await {
+        Ok(_) => Error::nothing_here(parts.uri.path()).into_response(),
+        Err(problem) => problem.into_response(),
+    }
+}
