@@ -13,6 +13,7 @@ macro_rules! texts {
     ($($(#[doc = $doc:literal])+ $name:ident: $variable:literal, $value:literal;)*) => {
         /// What was set of the fleet, wherever; all of it is text until it is checked.
         #[derive(Debug, Default, clap::Args, Deserialize)]
+        #[group(id = "fleet")]
         #[serde(deny_unknown_fields)]
         pub(crate) struct Args {
             $($(#[doc = $doc])+
