@@ -67,7 +67,7 @@ async fn ready_server() -> (Arc<Server>, Seen) {
 }
 
 async fn ask(server: &Server, n: usize) -> String {
-    let body = json!({"name": format!("rex-{n}"), "kind": "dinosaur", "plan": "standard.x1"});
+    let body = json!({"name": format!("orders-{n}"), "kind": "kafka", "plan": "standard.x1"});
     text(&server.post("/api/v1/instances", &body).await, "id")
 }
 

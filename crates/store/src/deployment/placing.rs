@@ -60,7 +60,11 @@ pub async fn place(
         let id = ReplicaId { deployment: id, number: *number };
         replica::arrive(tx, &deployment, id, place, &reason).await?;
     }
-    let scheduled = replica::settle(tx, &deployment, Status::Scheduled.as_str()).await?;
+    // What only holds capacity for an instance has one step less to tell of.
+    let scheduled = match deployment.instance_id {
+        Some(_) if deployment.spec.image.is_none() => deployment,
+        _ => replica::settle(tx, &deployment, Status::Scheduled.as_str()).await?,
+    };
     if scheduled.spec.image.is_some() {
         return Ok(scheduled);
     }
