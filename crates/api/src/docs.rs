@@ -8,6 +8,7 @@ use utoipa::openapi::{Components, InfoBuilder, OpenApi, OpenApiBuilder, Security
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::Problem;
+use crate::fleet::error::Envelope;
 use crate::problem::Document;
 
 /// An OpenAPI document without paths.
@@ -40,6 +41,18 @@ pub(crate) fn with_cluster_token(mut document: OpenApi) -> OpenApi {
     let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(about)).build();
     let components = document.components.get_or_insert_default();
     components.add_security_scheme("cluster_token", SecurityScheme::Http(scheme));
+    document
+}
+
+/// The same, with errors as fleet managers have them instead of problems.
+pub(crate) fn with_fleet_error(mut document: OpenApi) -> OpenApi {
+    let components = document.components.get_or_insert_default();
+    let mut problem = vec![(Document::name().into_owned(), Document::schema())];
+    Document::schemas(&mut problem);
+    for (name, _) in problem {
+        components.schemas.remove(&name);
+    }
+    components.schemas.insert(Envelope::name().into_owned(), Envelope::schema());
     document
 }
 

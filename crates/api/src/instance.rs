@@ -19,6 +19,7 @@ use store::{Scope, Tx};
 use crate::App;
 use crate::caller::Caller;
 
+pub(crate) use charge::{organization_holder, region_holder, trial_holder};
 pub(crate) use promotion::{Promotion, promote};
 
 /// Why something is not done.

@@ -1,7 +1,8 @@
 //! The HTTP APIs: what comes in is checked, authorised and written down as intent; workers do the
 //! rest.
 //!
-//! One module per family: `kargo` (unversioned), `platform` (`/api/v1`). No SQL is known here.
+//! One module per family: `kargo` (unversioned), `platform` (`/api/v1`), `fleet` (`/api/{api}/v1` for every
+//! kind of the catalog). No SQL is known here.
 
 mod account;
 mod admin;
@@ -12,7 +13,9 @@ mod cache;
 mod caller;
 mod docs;
 mod etag;
+mod fleet;
 mod idempotency;
+mod instance;
 mod kargo;
 mod logs;
 mod observe;
@@ -25,9 +28,10 @@ mod relay;
 mod serve;
 mod throttle;
 
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::Uri;
 use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::Response;
 use axum::routing::get;
 use axum::{Json, Router};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -40,9 +44,10 @@ pub use problem::Problem;
 pub use serve::serve;
 
 /// The OpenAPI documents, by name.
-pub fn documents() -> [(&'static str, OpenApi); 2] {
+pub fn documents() -> [(&'static str, OpenApi); 3] {
     [
         ("kargo", kargo_family().split_for_parts().1),
+        ("fleet", fleet_family().split_for_parts().1),
         ("platform", platform_family().split_for_parts().1),
     ]
 }
@@ -61,20 +66,39 @@ fn platform_family() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(document).merge(platform::routes())
 }
 
+fn fleet_family() -> OpenApiRouter<App> {
+    let about = "Managed services, one API for each kind in the catalog, as fleet managers have it. Unknown \
+                 fields in a body are ignored, values that are not there are left out, and what takes long \
+                 must be asked for with `async=true`.";
+    let document = docs::with_fleet_error(docs::blank("Paddock: managed services", about));
+    OpenApiRouter::with_openapi(document).merge(fleet::routes())
+}
+
 /// The server's routes.
 fn router(app: App) -> Router {
     let (kargo, kargo_document) = kargo_family().split_for_parts();
     let (platform, platform_document) = platform_family().split_for_parts();
+    let (fleet, fleet_document) = fleet_family().split_for_parts();
     kargo
         .merge(platform)
+        .merge(fleet)
         .route("/docs/kargo.json", get(async move || Json(kargo_document)))
         .route("/docs/platform.json", get(async move || Json(platform_document)))
+        .route("/docs/fleet.json", get(async move || Json(fleet_document)))
         .route("/metrics", get(observe::metrics))
-        .fallback(docs::page)
+        .fallback(fallback)
         .layer(from_fn(idempotency::digest))
         .layer(CatchPanicLayer::custom(observe::panicked))
         .layer(from_fn_with_state(app.clone(), observe::observe))
         .with_state(app)
+}
+
+/// What is at paths without a route: pages, or nothing, as the family of the path says it.
+async fn fallback(State(app): State<App>, request: Request) -> Response {
+    match fleet::family(&app, request.uri().path()) {
+        Some(_) => fleet::nothing(&app, request).await,
+        None => docs::page(request).await,
+    }
 }
 
 /// Gives paths their one spelling: the Kargo API's end in a slash, all others don't.

@@ -13,10 +13,11 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+use model::Xid;
 use store::{entropy, work};
 
 use crate::body::Deadline;
-use crate::{App, Problem};
+use crate::{App, Problem, fleet};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest value of one header.
@@ -88,7 +89,13 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
             response.unwrap_or_else(|_| late(limit))
         }
     };
-    write_problem(&mut response, &id);
+    match fleet::family(&app, &path) {
+        Some(kind) => {
+            let operation = app.db.id::<Xid>().to_string();
+            fleet::wire::finish(&mut response, &kind, &operation);
+        }
+        None => write_problem(&mut response, &id),
+    }
     let took = started.elapsed();
     // Not the query: it may hold an invite's code.
     tracing::info!(

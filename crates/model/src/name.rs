@@ -51,6 +51,16 @@ pub fn dns_label(field: &str, text: &str) -> Result<(), Invalid> {
     Err(Invalid::new(field, "1 to 63 of a-z, 0-9 and -, neither first nor last a -"))
 }
 
+/// Checks a name of the domain name system: labels with dots between them.
+pub fn dns_name(field: &str, text: &str) -> Result<(), Invalid> {
+    let is_short = text.len() <= 253;
+    if is_short && text.split('.').all(|label| dns_label(field, label).is_ok()) {
+        return Ok(());
+    }
+    let rule = "must be a domain name such as services.example.org, in lower case, without a final dot";
+    Err(Invalid::new(field, rule))
+}
+
 /// The form of a name in which two names count as the same.
 pub fn fold(name: &str) -> String {
     name.trim().to_lowercase()

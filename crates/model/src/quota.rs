@@ -5,6 +5,7 @@
 
 mod active;
 mod choose;
+mod denied;
 mod file;
 
 use serde::Serialize;
@@ -14,6 +15,7 @@ use crate::kind::Kind;
 use crate::name::fold;
 
 pub use active::{Active, is_active};
+pub use denied::denied;
 pub use choose::{Asked, Choice, Denied, Per, choose};
 pub use file::{parse, parse_for};
 

@@ -2,6 +2,8 @@
 //!
 //! A bad setting is one sentence that names it.
 
+pub(crate) mod outside;
+
 use std::fmt::Display;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -100,6 +102,9 @@ pub(crate) struct Args {
     /// With `--runtime simulated`: images with this text in their path run to their end
     #[arg(long, env = "PADDOCK_SIMULATED_COMPLETE", value_name = "TEXT")]
     simulated_complete: Option<String>,
+    #[command(flatten)]
+    #[serde(skip)]
+    outside: outside::Args,
 }
 
 /// What holds.
@@ -119,6 +124,7 @@ pub(crate) struct Settings {
     pub(crate) request_timeout: Duration,
     pub(crate) log_format: LogFormat,
     pub(crate) log: String,
+    pub(crate) outside: outside::Settings,
 }
 
 /// Which database.
@@ -177,6 +183,7 @@ impl Args {
             simulated_delay_ms: self.simulated_delay_ms.or(file.simulated_delay_ms),
             simulated_fail: self.simulated_fail.or(file.simulated_fail),
             simulated_complete: self.simulated_complete.or(file.simulated_complete),
+            outside: self.outside.or(file.outside),
         }
     }
 
@@ -204,6 +211,7 @@ impl Args {
             log_format: log_format(self.log_format.as_deref())?,
             log: self.log.unwrap_or_else(|| "info".into()),
             admin_password: self.admin_password,
+            outside: self.outside.checked()?,
         })
     }
 
@@ -375,8 +383,12 @@ fn parse(text: &str) -> Result<Args, String> {
         toml::Value::String(text) => toml::Value::String(text),
         other => toml::Value::String(other.to_string()),
     };
-    let table: toml::Table = table.into_iter().map(|(key, value)| (key, as_text(value))).collect();
-    table.try_into().map_err(|error: toml::de::Error| error.message().to_owned())
+    let texts = table.into_iter().map(|(key, value)| (key, as_text(value)));
+    let (of_fleet, own): (toml::Table, toml::Table) =
+        texts.partition(|(key, _)| outside::Args::NAMES.contains(&key.as_str()));
+    let wrong = |error: toml::de::Error| error.message().to_owned();
+    let args: Args = own.try_into().map_err(wrong)?;
+    Ok(Args { outside: of_fleet.try_into().map_err(wrong)?, ..args })
 }
 
 #[cfg(test)]

@@ -119,6 +119,11 @@ impl Db {
         self.0.clock.now()
     }
 
+    /// A new id.
+    pub fn id<T: From<model::Xid>>(&self) -> T {
+        self.0.ids.next(self.now()).into()
+    }
+
     /// Randomness.
     pub fn entropy(&self) -> &dyn Entropy {
         &*self.0.entropy
@@ -200,6 +205,14 @@ pub struct Read {
 impl Read {
     fn new(connection: Connection) -> Self {
         Self { connection, failed: false }
+    }
+
+    /// Where the engines speak differently.
+    pub(crate) fn is_postgres(&self) -> bool {
+        matches!(
+            self.connection,
+            Connection::PostgresReader(_) | Connection::PostgresWriter(_)
+        )
     }
 
     /// All rows.

@@ -3,6 +3,7 @@
 //! Whoever changes one holds its row from before it looks ([`take`]). Locks are taken in this order:
 //! the instance, accounts ([`crate::account`]), and then as `store::cluster::lock` says.
 
+pub mod promotion;
 pub mod search;
 
 use model::event::Kind;
@@ -25,6 +26,8 @@ macro_rules! columns {
          host, expires_at, detail, generation, created_at, updated_at"
     };
 }
+
+pub(crate) use columns;
 
 /// Which instances are wanted.
 #[derive(Debug, Clone, Default)]

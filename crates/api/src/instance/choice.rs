@@ -3,7 +3,7 @@
 use engine::rules::Entitled;
 use model::ClusterId;
 use model::kind::{InstanceType, Kind, MultiAz, Size};
-use model::quota::{self, Asked, Choice, ENTERPRISE, Per};
+use model::quota::{self, Asked, Choice, Per};
 use store::{Page, Tx};
 
 use super::{Refused, Wanted};
@@ -82,27 +82,14 @@ fn chosen(kind: &Kind, choice: Choice, place: Place) -> Chosen<'_> {
 
 /// The cloud and the region that are named, or the defaults.
 fn place(kind: &Kind, assigned: &Choice, wanted: &Wanted) -> Result<Place, Refused> {
-    let cloud = match wanted.cloud_provider.as_deref() {
-        None => kind.default_cloud(),
-        Some(name) => kind.cloud(name).ok_or_else(|| {
-            let known = names(kind.clouds.iter().map(|cloud| cloud.name.as_str()));
-            Refused::asked(30, "cloud_provider", format!("cloud provider {} is not supported, supported are: {known}", quoted(name)))
-        })?,
-    };
-    let region = match wanted.region.as_deref() {
-        None => cloud.default_region(),
-        Some(name) => cloud.region(name).ok_or_else(|| {
-            let known = names(cloud.regions.iter().map(|region| region.name.as_str()));
-            Refused::asked(31, "region", format!("region {} is not supported for {}, supported are: {known}", quoted(name), cloud.name))
-        })?,
-    };
-    if !region.types.contains_key(&assigned.instance_type) {
-        let reason = format!(
-            "instance type '{}' is not supported in the region {} of {}",
-            assigned.instance_type, region.name, cloud.name
-        );
-        return Err(Refused::asked(41, "region", reason));
-    }
+    let cloud = wanted.cloud_provider.as_deref().unwrap_or_default();
+    let region = wanted.region.as_deref().unwrap_or_default();
+    let found = kind.place_for(&assigned.instance_type, cloud, region).map_err(|error| {
+        let field =
+            if error.code() == 30 { "cloud_provider" } else { "region" };
+        Refused::asked(error.code(), field, error.to_string())
+    });
+    let (cloud, region) = found?;
     Ok(Place { cloud_provider: cloud.name.clone(), region: region.name.clone(), pinned_to: None })
 }
 
@@ -135,7 +122,7 @@ async fn cluster(tx: &mut Tx, caller: &Caller, named: &str) -> Result<Place, Ref
         .into_iter()
         .find(|one| one.organization_id == own && is_it(one.id, one.foreign_id.as_deref()));
     let cluster = found.ok_or_else(|| {
-        let reason = format!("the organization has no cluster {} that could take a {ENTERPRISE} instance", quoted(named));
+        let reason = format!("the organization has no cluster \"{}\" of its own", named.escape_default());
         Refused::asked(24, "cluster_id", reason)
     })?;
     Ok(Place {
@@ -143,14 +130,4 @@ async fn cluster(tx: &mut Tx, caller: &Caller, named: &str) -> Result<Place, Ref
         region: cluster.region,
         pinned_to: Some(cluster.id),
     })
-}
-
-/// What somebody wrote, so that it can be shown: short, and nothing in it hides.
-fn quoted(text: &str) -> String {
-    let short: String = text.chars().take(64).collect();
-    format!("'{}'", short.escape_default())
-}
-
-fn names<'a>(all: impl Iterator<Item = &'a str>) -> String {
-    all.collect::<Vec<_>>().join(", ")
 }

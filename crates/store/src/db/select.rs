@@ -36,6 +36,12 @@ impl<'a> Select<'a> {
         self.sql.push_str(&text.replace('?', &format!("${}", self.params.len())));
     }
 
+    /// Adds text with a value of the caller's making in the place of every `?`.
+    pub(crate) fn bound(mut self, text: &str, value: Value<'a>) -> Self {
+        self.push(text, value);
+        self
+    }
+
     /// Adds that a column has one of these values.
     pub(crate) fn one_of<P: Param>(mut self, column: &str, values: &'a [P]) -> Self {
         self.sql.push_str(column);

@@ -62,6 +62,7 @@ impl Sqlite {
         };
         connection.pragma_update(None, "synchronous", synchronous)?;
         connection.pragma_update(None, "foreign_keys", true)?;
+        distinguish_case(&connection)?;
         connection.set_prepared_statement_cache_capacity(256);
         let readers = (0..READERS).map(|_| open_reader(path)).collect::<Result<Vec<_>>>()?;
         let writer = Writer { connection, is_open: false, group: Vec::new() };
@@ -133,8 +134,14 @@ fn open_reader(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(Duration::from_secs(5))?;
+    distinguish_case(&connection)?;
     connection.set_prepared_statement_cache_capacity(256);
     Ok(connection)
+}
+
+/// Has `LIKE` tell `a` from `A`, as PostgreSQL does.
+fn distinguish_case(connection: &Connection) -> Result<()> {
+    Ok(connection.pragma_update(None, "case_sensitive_like", true)?)
 }
 
 /// Commits wait for the disk: they have a thread of their own, so that no task does.

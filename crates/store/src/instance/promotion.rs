@@ -2,7 +2,7 @@
 
 use model::instance::{Billing, Charge, Instance};
 
-use super::save;
+use super::{save, wake_general};
 use crate::{Result, Tx, account};
 
 /// Promotes an instance that the caller has taken, within the new account's limit, or not at all.
@@ -26,7 +26,9 @@ pub async fn promote(
     // What it was paid with may have ended; what it is paid with now has not.
     instance.expires_at = None;
     instance.generation += 1;
-    save(tx, instance, "promoted").await
+    save(tx, instance, "promoted").await?;
+    wake_general(tx, instance.id);
+    Ok(())
 }
 
 /// What a region is charged with stays: the instance does not move.

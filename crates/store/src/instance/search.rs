@@ -1,1 +1,187 @@
-//! Searching instances by an expression, in the order that was asked for.
+//! Lists of instances by what users write: a search, an order, a page.
+//!
+//! Columns come from the tables below, values are always bound, and the user's expression stands in
+//! parentheses beside the scope: nothing that is written in a search can reach beyond it.
+
+use std::borrow::Cow;
+
+use model::instance::Instance;
+use model::search::{Direction, Expr, Op};
+
+use super::from_row;
+use crate::db::{Select, Value};
+use crate::{Error, Read, Result, Scope};
+
+/// What is looked for.
+#[derive(Debug, Clone)]
+pub struct Search<'a> {
+    /// Whose instances.
+    pub scope: Scope,
+    /// Of which kind.
+    pub kind: &'a str,
+    /// Which of them; all when there is none.
+    pub expr: Option<&'a Expr>,
+    /// In which order, by columns of [`order_column`]; by name when it is empty.
+    pub order: &'a [(String, Direction)],
+}
+
+/// A part of what is found, and no more than `limit`.
+pub async fn list(
+    read: &mut Read,
+    search: &Search<'_>,
+    limit: i64,
+    skip: i64,
+) -> Result<Vec<Instance>> {
+    let own = search.scope.organization();
+    let is_postgres = read.is_postgres();
+    let select = Select::new(concat!("SELECT ", super::columns!(), " FROM instance WHERE deleted_at IS NULL"))
+        .and("organization_id = ?", own.as_ref())
+        .and("kind = ?", Some(&search.kind));
+    let select = narrowed(select, search.expr, is_postgres)?;
+    let rows = ordered(select, search.order, is_postgres)?
+        .then("LIMIT ?", &limit)
+        .then("OFFSET ?", &skip)
+        .all(read)
+        .await?;
+    rows.into_iter().map(from_row).collect()
+}
+
+/// How many are found.
+pub async fn count(read: &mut Read, search: &Search<'_>) -> Result<i64> {
+    let own = search.scope.organization();
+    let is_postgres = read.is_postgres();
+    let select = Select::new("SELECT COUNT(*) FROM instance WHERE deleted_at IS NULL")
+        .and("organization_id = ?", own.as_ref())
+        .and("kind = ?", Some(&search.kind));
+    let rows = narrowed(select, search.expr, is_postgres)?.all(read).await?;
+    rows.into_iter().next().map_or(Ok(0), |mut row| row.take())
+}
+
+/// Adds the user's expression, in parentheses.
+fn narrowed<'a>(
+    select: Select<'a>,
+    expr: Option<&'a Expr>,
+    is_postgres: bool,
+) -> Result<Select<'a>> {
+    let Some(expr) = expr else { return Ok(select) };
+    Ok(matching(select.text(" AND ("), expr, is_postgres)?.text(")"))
+}
+
+fn matching<'a>(select: Select<'a>, expr: &'a Expr, is_postgres: bool) -> Result<Select<'a>> {
+    match expr {
+        Expr::And(parts) => joined(select, parts, " AND ", is_postgres),
+        Expr::Or(parts) => joined(select, parts, " OR ", is_postgres),
+        Expr::Compare { column, op, value } => {
+            let column = search_column(column)?;
+            Ok(compared(select, column, *op, value, is_postgres))
+        }
+        Expr::In { column, not, values } => {
+            let column = search_column(column)?;
+            let select = select.text(if *not { "NOT " } else { "" });
+            Ok(select.one_of(column, values))
+        }
+    }
+}
+
+fn joined<'a>(
+    mut select: Select<'a>,
+    parts: &'a [Expr],
+    join: &str,
+    is_postgres: bool,
+) -> Result<Select<'a>> {
+    for (i, part) in parts.iter().enumerate() {
+        select = select.text(if i == 0 { "(" } else { join });
+        select = matching(select, part, is_postgres)?;
+    }
+    Ok(select.text(")"))
+}
+
+fn compared<'a>(
+    select: Select<'a>,
+    column: &str,
+    op: Op,
+    value: &'a str,
+    is_postgres: bool,
+) -> Select<'a> {
+    match op {
+        Op::Eq | Op::In => select.bound(&format!("{column} = ?"), text(value)),
+        Op::Ne => select.bound(&format!("{column} <> ?"), text(value)),
+        Op::Like => select.bound(&format!("{column} LIKE ? ESCAPE '\\'"), pattern(value)),
+        // SQLite compares as LIKE does, and knows the case of ASCII alone.
+        Op::ILike if !is_postgres => {
+            let value = pattern(&value.to_ascii_lowercase());
+            select.bound(&format!("LOWER({column}) LIKE ? ESCAPE '\\'"), value)
+        }
+        Op::ILike => select.bound(&format!("{column} ILIKE ? ESCAPE '\\'"), pattern(value)),
+    }
+}
+
+fn text(value: &str) -> Value<'_> {
+    Value::Text(Cow::Borrowed(value))
+}
+
+/// A pattern as both engines take it: a backslash at its end stands for itself.
+fn pattern(value: &str) -> Value<'static> {
+    let backslashes = value.chars().rev().take_while(|c| *c == '\\').count();
+    let end = if backslashes % 2 == 1 { "\\" } else { "" };
+    Value::Text(Cow::Owned(format!("{value}{end}")))
+}
+
+fn ordered<'a>(
+    select: Select<'a>,
+    order: &[(String, Direction)],
+    is_postgres: bool,
+) -> Result<Select<'a>> {
+    // Letters by their codes, whatever language the database speaks.
+    let by_code = if is_postgres { " COLLATE \"C\"" } else { "" };
+    let mut text = String::from(" ORDER BY ");
+    for (column, direction) in order {
+        let (column, is_text) = order_column(column, is_postgres)?;
+        let way = match direction {
+            Direction::Ascending => "ASC NULLS FIRST",
+            Direction::Descending => "DESC NULLS LAST",
+        };
+        text += &format!("{column}{} {way}, ", if is_text { by_code } else { "" });
+    }
+    if order.is_empty() {
+        text += &format!("name{by_code}, ");
+    }
+    // What is equal has an order, too: pages must not overlap.
+    Ok(select.text(&text).text("id"))
+}
+
+/// The column that a search means.
+fn search_column(name: &str) -> Result<&'static str> {
+    const COLUMNS: [&str; 7] =
+        ["region", "name", "cloud_provider", "status", "owner", "cluster_id", "instance_type"];
+    COLUMNS.into_iter().find(|column| *column == name).ok_or_else(|| unknown(name))
+}
+
+/// The column that an order means, and whether it holds text.
+fn order_column(name: &str, is_postgres: bool) -> Result<(&'static str, bool)> {
+    Ok(match name {
+        "cloud_provider" => ("cloud_provider", true),
+        "cluster_id" => ("cluster_id", true),
+        "created_at" => ("created_at", false),
+        // A path that ends with the id.
+        "href" | "id" => ("id", true),
+        "instance_type" => ("instance_type", true),
+        "multi_az" => ("multi_az", false),
+        "name" => ("name", true),
+        "organisation_id" => ("organization_id", true),
+        "owner" => ("owner", true),
+        "reauthentication_enabled" => ("reauthentication", false),
+        "region" => ("region", true),
+        "status" => ("status", true),
+        "updated_at" => ("updated_at", false),
+        // Not looked for often enough to have a column.
+        "version" if is_postgres => ("(CAST(detail AS JSON) #>> '{actual,service}')", true),
+        "version" => ("json_extract(detail, '$.actual.service')", true),
+        "host" => ("host", true),
+        _ => return Err(unknown(name)),
+    })
+}
+
+fn unknown(column: &str) -> Error {
+    Error::Broken(format!("instances have no column {column:?} to look for"))
+}

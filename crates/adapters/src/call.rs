@@ -1,0 +1,161 @@
+//! One call of a foreign HTTP API: a limit of time and of size, no redirects, faults as sentences.
+//!
+//! Nothing here repeats a call, and nothing secret gets into a fault.
+
+use std::error::Error;
+use std::time::Duration;
+
+use engine::port::Fault;
+use model::Secret;
+use reqwest::{RequestBuilder, StatusCode, Url, redirect};
+use serde::de::DeserializeOwned;
+
+mod words;
+
+/// How long one call may take, unless somebody says otherwise.
+pub const LIMIT: Duration = Duration::from_secs(10);
+
+/// What no answer is longer than.
+const MAX_BODY_BYTES: usize = 1 << 20;
+
+/// Settings that can't be used, as a sentence.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unusable(pub String);
+
+/// A foreign system that speaks HTTP.
+pub(crate) struct Peer {
+    http: reqwest::Client,
+    address: Url,
+    name: String,
+    limit: Duration,
+}
+
+/// What it answered.
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    body: Vec<u8>,
+}
+
+impl Peer {
+    /// Prepares to talk to `what`, for example "Vault"; nothing is sent yet.
+    pub(crate) fn new(what: &str, address: &str, limit: Duration) -> Result<Self, Unusable> {
+        let url = Url::parse(address).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+        let url = url.filter(|url| url.host().is_some() && url.password().is_none());
+        // It is not repeated: there could be a password in it.
+        let address = url.ok_or_else(|| {
+            Unusable(
+                "this is no address, such as https://sso.example.com, or has a password".into(),
+            )
+        })?;
+        let http = client(&address)?;
+        let name = format!("{what} at {}", address.as_str().trim_end_matches('/'));
+        Ok(Self { http, address, name, limit })
+    }
+
+    /// What it is called in sentences.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where something of it is: its address, and these segments.
+    pub(crate) fn at(&self, segments: &[&str]) -> Url {
+        let mut url = self.address.clone();
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend(segments);
+        }
+        url
+    }
+
+    /// An address that it named itself. Who was asked with TLS must not lead away from it.
+    pub(crate) fn elsewhere(&self, address: &str) -> Result<Url, Fault> {
+        let url = Url::parse(address).ok().filter(|url| match self.address.scheme() {
+            "https" => url.scheme() == "https",
+            _ => matches!(url.scheme(), "http" | "https"),
+        });
+        url.ok_or_else(|| self.confused("it named an address that can't be used"))
+    }
+
+    /// Begins a request.
+    pub(crate) fn request(&self, method: reqwest::Method, url: Url) -> RequestBuilder {
+        self.http.request(method, url).timeout(self.limit)
+    }
+
+    /// Sends it, and reads the answer, whatever its status.
+    pub(crate) async fn send(&self, request: RequestBuilder) -> Result<Reply, Fault> {
+        let mut response = request.send().await.map_err(|error| self.silent(error))?;
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.silent(error))? {
+            if body.len() + chunk.len() > MAX_BODY_BYTES {
+                return Err(self.confused("its answer has no end"));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(Reply { status: response.status(), body })
+    }
+
+    /// The fault of an answer that is not what was asked for. `doing` follows "to"; the secrets that
+    /// were sent are blotted out, should it have repeated them.
+    pub(crate) fn fault(&self, doing: &str, reply: &Reply, secrets: &[&Secret]) -> Fault {
+        let (name, status) = (&self.name, reply.status.as_u16());
+        let said = words::without(&reply.said(), secrets);
+        match reply.status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Fault::Unavailable(format!(
+                "{name} does not allow Paddock to {doing}: it answered {status}{said}; check the \
+                 credentials in the settings"
+            )),
+            StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => {
+                Fault::Unavailable(format!("{name} has no time to {doing}: {status}{said}"))
+            }
+            other if other.is_client_error() => {
+                Fault::Refused(format!("{name} refuses to {doing}: it answered {status}{said}"))
+            }
+            _ => Fault::Unavailable(format!("{name} fails to {doing}: it answered {status}{said}")),
+        }
+    }
+
+    /// The fault of an answer that makes no sense.
+    pub(crate) fn confused(&self, why: &str) -> Fault {
+        Fault::Unavailable(format!("{} gives answers that make no sense: {why}", self.name))
+    }
+
+    fn silent(&self, error: reqwest::Error) -> Fault {
+        let name = &self.name;
+        if error.is_timeout() {
+            return Fault::Unavailable(format!("{name} did not answer within {:?}", self.limit));
+        }
+        let error = error.without_url();
+        let mut cause: &dyn Error = &error;
+        while let Some(deeper) = cause.source() {
+            cause = deeper;
+        }
+        Fault::Unavailable(format!("{name} can't be reached: {cause}"))
+    }
+}
+
+impl Reply {
+    /// The answer, if it is what it should be.
+    pub(crate) fn json<T: DeserializeOwned>(&self, peer: &Peer) -> Result<T, Fault> {
+        serde_json::from_slice(&self.body)
+            .map_err(|_| peer.confused("what should be JSON of a known shape is something else"))
+    }
+
+    /// What the answer says about itself, as ` (words)`; nothing if it says nothing.
+    fn said(&self) -> String {
+        let value = serde_json::from_slice(&self.body).unwrap_or_default();
+        words::said(&value).map(|text| format!(" ({text})")).unwrap_or_default()
+    }
+}
+
+fn client(address: &Url) -> Result<reqwest::Client, Unusable> {
+    let mut http = reqwest::Client::builder()
+        .user_agent(concat!("paddock/", env!("CARGO_PKG_VERSION")))
+        .redirect(redirect::Policy::none());
+    if address.scheme() == "http" {
+        // Without TLS it must not matter that a small container has no certificates.
+        http = http.tls_certs_only([]);
+    }
+    http.build().map_err(|_| {
+        Unusable("can't prepare TLS: name the certificates to trust in SSL_CERT_FILE".into())
+    })
+}

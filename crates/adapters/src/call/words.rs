@@ -1,0 +1,58 @@
+//! What foreign answers say about their errors, made fit for our sentences.
+
+use model::Secret;
+use serde_json::Value;
+
+/// The most characters of a foreign sentence.
+const MAX_CHARS: usize = 200;
+
+/// Where OAuth, Keycloak and Vault put their sentences, best first.
+const PLACES: [&str; 4] = ["error_description", "errorMessage", "errors", "error"];
+
+/// The sentence of an error's body, on one line and not too long.
+pub(super) fn said(body: &Value) -> Option<String> {
+    let text = PLACES.iter().find_map(|place| match body.get(place)? {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(list) => {
+            Some(list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "))
+        }
+        _ => None,
+    })?;
+    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let line: String = line.trim().chars().take(MAX_CHARS).collect();
+    (!line.is_empty()).then_some(line)
+}
+
+/// The text, with every secret in it blotted out.
+pub(super) fn without(text: &str, secrets: &[&Secret]) -> String {
+    let shown = secrets.iter().map(|secret| secret.reveal()).filter(|secret| !secret.is_empty());
+    shown.fold(text.to_owned(), |text, secret| text.replace(secret, "•••"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_sentence_is_found_where_each_system_puts_it() {
+        for (body, sentence) in [
+            (json!({"error": "invalid_token", "error_description": "too\nold"}), Some("too old")),
+            (json!({"errorMessage": "Client exists"}), Some("Client exists")),
+            (json!({"errors": ["Vault is sealed", 1, "sorry"]}), Some("Vault is sealed, sorry")),
+            (json!({"error": "x".repeat(300)}), Some(&*"x".repeat(MAX_CHARS))),
+            (json!({"error": " "}), None),
+            (json!({"errors": []}), None),
+            (json!([1, 2]), None),
+            (Value::Null, None),
+        ] {
+            assert_eq!(said(&body).as_deref(), sentence, "{body}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_blotted_out() {
+        let (one, none) = (Secret::new("s3cret"), Secret::new(""));
+        assert_eq!(without("no s3cret for s3cret", &[&none, &one]), "no ••• for •••");
+    }
+}

@@ -1,0 +1,198 @@
+//! Tokens of a real provider, and tokens that somebody has tampered with.
+
+use std::time::Duration;
+
+use adapters::oidc::{Denied, Options, Verifier, Verifiers};
+use adapters::sso::Registration;
+use adapters::sso::registration::{self, Provider};
+use data_encoding::BASE64URL_NOPAD as BASE64;
+use engine::port::{Client, Sso};
+use model::{Secret, Time};
+use ring::hmac;
+use serde_json::{Value, json};
+use store::{Clock, SystemClock};
+
+use crate::fake::{http, prepare};
+use crate::oidc_provider::{INITIAL_TOKEN, OidcProvider, claims};
+
+fn now() -> Time {
+    SystemClock.now()
+}
+
+fn verifier(issuer: &str) -> Verifier {
+    prepare();
+    Verifier::new(Options::new(issuer)).unwrap()
+}
+
+async fn client(provider: &OidcProvider) -> Client {
+    prepare();
+    let issuer = Provider::Issuer(provider.issuer.clone());
+    let options = registration::Options::new(issuer, Secret::new(INITIAL_TOKEN));
+    Registration::new(options).unwrap().create("canary-1").await.unwrap()
+}
+
+fn is_invalid(result: &Result<adapters::oidc::Claims, Denied>, word: &str) -> bool {
+    matches!(result, Err(Denied::Invalid(why)) if why.contains(word))
+}
+
+#[tokio::test]
+async fn tokens_of_every_algorithm_are_accepted_for_their_audience_and_time() {
+    let provider = OidcProvider::start();
+    let client = client(&provider).await;
+    let verifier = verifier(&provider.issuer);
+    for algorithm in ["RS256", "PS256", "ES256", "EdDSA"] {
+        let token = provider.token(&client, algorithm).await.unwrap();
+        let said = verifier.verify(&token, now()).await.unwrap();
+        assert_eq!(said.issuer, provider.issuer);
+        assert_eq!(said.client_id.as_deref(), Some(&*client.id));
+        assert_eq!(said.username.as_deref(), Some("ann"));
+        assert_eq!(said.organization.as_deref(), Some("17"));
+        assert_eq!(said.roles, ["admin"]);
+
+        let audience = Some(format!("urn:api:{algorithm}"));
+        let strict = Verifier::new(Options { audience, ..Options::new(&provider.issuer) }).unwrap();
+        assert!(strict.verify(&token, now()).await.is_ok());
+        let audience = Some("urn:other".to_owned());
+        let strict = Verifier::new(Options { audience, ..Options::new(&provider.issuer) }).unwrap();
+        assert!(is_invalid(&strict.verify(&token, now()).await, "urn:other"));
+
+        let late = verifier.verify(&token, now() + Duration::from_mins(7)).await;
+        assert!(is_invalid(&late, "exp"), "{late:?}");
+        let early = verifier.verify(&token, now() - Duration::from_mins(7)).await;
+        assert!(is_invalid(&early, "iat"), "{early:?}");
+    }
+}
+
+#[tokio::test]
+async fn tokens_that_were_tampered_with_are_denied() {
+    let provider = OidcProvider::start();
+    let client = client(&provider).await;
+    let verifier = verifier(&provider.issuer);
+    for algorithm in ["RS256", "ES256"] {
+        let token = provider.token(&client, algorithm).await.unwrap();
+        assert!(verifier.verify(&token, now()).await.is_ok());
+        for forged in forgeries(&token) {
+            let denied = verifier.verify(&forged, now()).await;
+            assert!(matches!(denied, Err(Denied::Invalid(_) | Denied::Foreign(_))), "{forged}");
+        }
+        for forged in signed_with_what_is_public(&provider, &token).await {
+            assert!(is_invalid(&verifier.verify(&forged, now()).await, "RS256"), "{forged}");
+        }
+    }
+}
+
+/// The token with other claims, other signatures, and none.
+fn forgeries(token: &str) -> Vec<String> {
+    let parts: Vec<_> = token.split('.').collect();
+    let (header, claims, signature) = (parts[0], parts[1], parts[2]);
+    let said = with(claims, &json!({"realm_access": {"roles": ["root"]}}));
+    let key = with(header, &json!({"kid": "other"}));
+    let mut bytes = BASE64.decode(signature.as_bytes()).unwrap();
+    bytes[9] ^= 1;
+    let mut forged = vec![
+        format!("{header}.{said}.{signature}"),
+        format!("{header}.{claims}.{}", BASE64.encode(&bytes)),
+        format!("{header}.{claims}.{}", BASE64.encode(&bytes[1..])),
+        format!("{header}.{claims}."),
+        format!("{header}.{claims}"),
+        format!("{key}.{claims}.{signature}"),
+        format!("{token}.{signature}"),
+        format!(" {token}"),
+        "a".repeat(20_000),
+    ];
+    for none in ["none", "None", "", "PS256", "EdDSA", "HS256", "RS512"] {
+        let header = with(header, &json!({"alg": none}));
+        forged.push(format!("{header}.{claims}."));
+        forged.push(format!("{header}.{claims}.{signature}"));
+    }
+    forged
+}
+
+/// Tokens with a symmetric signature, made with all that an attacker could take for the key.
+async fn signed_with_what_is_public(provider: &OidcProvider, token: &str) -> Vec<String> {
+    let jwks: Value =
+        http().get(format!("{}/jwks", provider.issuer)).send().await.unwrap().json().await.unwrap();
+    let parts: Vec<_> = token.split('.').collect();
+    let header = with(parts[0], &json!({"alg": "HS256"}));
+    let signed = format!("{header}.{}", parts[1]);
+    let rsa = &jwks["keys"][0];
+    let modulus = BASE64.decode(rsa["n"].as_str().unwrap().as_bytes()).unwrap();
+    let texts = [rsa.to_string().into_bytes(), jwks.to_string().into_bytes(), modulus];
+    let sign = |key: Vec<u8>| {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &key);
+        format!("{signed}.{}", BASE64.encode(hmac::sign(&key, signed.as_bytes()).as_ref()))
+    };
+    texts.map(sign).into()
+}
+
+/// A part of a token with other fields.
+fn with(part: &str, change: &Value) -> String {
+    let mut value: Value =
+        serde_json::from_slice(&BASE64.decode(part.as_bytes()).unwrap()).unwrap();
+    for (name, changed) in change.as_object().unwrap() {
+        value[name] = changed.clone();
+    }
+    BASE64.encode(value.to_string().as_bytes())
+}
+
+#[tokio::test]
+async fn an_issuer_with_new_keys_is_followed_and_its_old_tokens_are_denied() {
+    let provider = OidcProvider::start();
+    let verifier = verifier(&provider.issuer);
+    let old = provider.token(&client(&provider).await, "ES256").await.unwrap();
+    assert!(verifier.verify(&old, now()).await.is_ok());
+    let port = provider.stop();
+    assert!(verifier.verify(&old, now()).await.is_ok(), "known keys are enough");
+
+    let provider = OidcProvider::with(&json!({
+        "port": port, "generation": 2, "rotates_tokens": true, "claims": claims(),
+    }));
+    let new = provider.token(&client(&provider).await, "ES256").await.unwrap();
+    assert!(verifier.verify(&new, now()).await.is_ok());
+    assert!(is_invalid(&verifier.verify(&old, now()).await, "ES256-1"), "withdrawn");
+}
+
+#[tokio::test]
+async fn an_issuer_that_is_down_at_the_start_says_so_and_is_used_once_it_is_there() {
+    let provider = OidcProvider::start();
+    let token = provider.token(&client(&provider).await, "ES256").await.unwrap();
+    let issuer = provider.issuer.clone();
+    let verifier = verifier(&issuer);
+    let port = provider.stop();
+    let denied = verifier.verify(&token, now()).await.unwrap_err();
+    let Denied::Unavailable(why) = &denied else { panic!("{denied:?}") };
+    assert!(why.contains(&issuer), "{why}");
+    let provider = OidcProvider::with(&json!({
+        "port": port, "generation": 2, "rotates_tokens": true, "claims": claims(),
+    }));
+    let token = provider.token(&client(&provider).await, "ES256").await.unwrap();
+    // It is asked again a few seconds after the fault, not before.
+    while let Err(denied) = verifier.verify(&token, now()).await {
+        assert!(matches!(denied, Denied::Unavailable(_)), "{denied:?}");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+#[tokio::test]
+async fn among_several_issuers_the_token_says_which_and_others_are_foreign() {
+    let (one, two, three) = (OidcProvider::start(), OidcProvider::start(), OidcProvider::start());
+    prepare();
+    let issuers = [&one, &two].map(|provider| Options::new(&provider.issuer));
+    let verifiers = Verifiers::new(issuers).unwrap();
+    for provider in [&one, &two] {
+        let token = provider.token(&client(provider).await, "ES256").await.unwrap();
+        assert_eq!(verifiers.verify(&token, now()).await.unwrap().issuer, provider.issuer);
+    }
+    let token = three.token(&client(&three).await, "ES256").await.unwrap();
+    let posing = with(token.split('.').nth(1).unwrap(), &json!({"iss": one.issuer}));
+    let parts: Vec<_> = token.split('.').collect();
+    let posing = format!("{}.{posing}.{}", parts[0], parts[2]);
+    assert!(
+        is_invalid(&verifiers.verify(&posing, now()).await, "signature"),
+        "same kid, other key"
+    );
+    for foreign in [&*token, "", "paddock-token", "a.b.c", "e30.e30.e30"] {
+        let denied = verifiers.verify(foreign, now()).await;
+        assert!(matches!(denied, Err(Denied::Foreign(_))), "{foreign}: {denied:?}");
+    }
+}

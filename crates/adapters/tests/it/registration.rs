@@ -1,0 +1,97 @@
+//! Clients by dynamic registration at a real provider.
+
+use adapters::sso::Registration;
+use adapters::sso::registration::{Options, Provider};
+use engine::port::{Client, Fault, Sso};
+use model::Secret;
+use serde_json::json;
+
+use crate::fake::prepare;
+use crate::oidc_provider::{INITIAL_TOKEN, OidcProvider, claims};
+
+fn at(issuer: &str, token: &str) -> Registration {
+    prepare();
+    let provider = Provider::Issuer(issuer.into());
+    Registration::new(Options::new(provider, Secret::new(token))).unwrap()
+}
+
+#[tokio::test]
+async fn a_client_lives_from_creation_over_a_new_secret_to_removal() {
+    for rotates_tokens in [true, false] {
+        let provider = OidcProvider::with(&json!({
+            "port": 0, "generation": 1, "rotates_tokens": rotates_tokens, "claims": claims(),
+        }));
+        let sso = at(&provider.issuer, INITIAL_TOKEN);
+        let made = sso.create("canary-1").await.unwrap();
+        assert!(provider.token(&made, "RS256").await.is_ok());
+        assert_eq!(sso.find(&made).await, Ok(Some(made.clone())));
+
+        let rotated = sso.rotate(&made).await.unwrap();
+        assert_ne!(rotated.secret, made.secret);
+        assert_eq!(provider.token(&made, "RS256").await, Err(401), "the old secret");
+        assert!(provider.token(&rotated, "RS256").await.is_ok(), "the new secret");
+        assert_eq!(provider.clients().await, [rotated.id.clone()], "exactly one is left");
+
+        sso.remove(&rotated).await.unwrap();
+        assert_eq!(provider.token(&rotated, "RS256").await, Err(401));
+        assert_eq!(sso.find(&rotated).await, Ok(None));
+        sso.remove(&rotated).await.expect("gone is fine");
+        assert!(provider.clients().await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_somebody_removed_is_not_found_and_rotating_makes_one_again() {
+    let provider = OidcProvider::start();
+    let sso = at(&provider.issuer, INITIAL_TOKEN);
+    let made = sso.create("canary-1").await.unwrap();
+    at(&provider.issuer, "none").remove(&made).await.unwrap();
+    assert_eq!(sso.find(&made).await, Ok(None));
+    let again = sso.rotate(&made).await.unwrap();
+    assert!(provider.token(&again, "RS256").await.is_ok());
+    assert_eq!(provider.clients().await, [again.id]);
+}
+
+#[tokio::test]
+async fn a_wrong_initial_token_is_a_sentence_without_the_token() {
+    let provider = OidcProvider::start();
+    let denied = at(&provider.issuer, "wr0ng-token").create("canary-1").await.unwrap_err();
+    let Fault::Unavailable(why) = &denied else { panic!("{denied:?}") };
+    assert!(why.contains("check the credentials") && why.contains("401"), "{why}");
+    assert!(!why.contains("wr0ng"), "{why}");
+}
+
+#[tokio::test]
+async fn a_provider_that_dies_and_comes_back_is_used_again() {
+    let provider = OidcProvider::start();
+    let sso = at(&provider.issuer, INITIAL_TOKEN);
+    let made = sso.create("canary-1").await.unwrap();
+    let port = provider.stop();
+    for fault in [
+        sso.create("canary-2").await.unwrap_err(),
+        sso.find(&made).await.unwrap_err(),
+        sso.rotate(&made).await.unwrap_err(),
+        sso.remove(&made).await.unwrap_err(),
+    ] {
+        let Fault::Unavailable(why) = &fault else { panic!("{fault:?}") };
+        assert!(why.contains("can't be reached") && why.contains("127.0.0.1"), "{why}");
+    }
+    let provider = OidcProvider::with(&json!({
+        "port": port, "generation": 2, "rotates_tokens": true, "claims": {},
+    }));
+    assert_eq!(sso.find(&made).await, Ok(None), "it keeps its clients in memory");
+    let again: Client = sso.create("canary-1").await.unwrap();
+    assert!(provider.token(&again, "RS256").await.is_ok());
+}
+
+#[tokio::test]
+async fn a_provider_that_is_down_at_the_start_is_used_once_it_is_there() {
+    let port = OidcProvider::start().stop();
+    let sso = at(&format!("http://127.0.0.1:{port}"), INITIAL_TOKEN);
+    assert!(matches!(sso.create("canary-1").await, Err(Fault::Unavailable(_))));
+    let provider = OidcProvider::with(&json!({
+        "port": port, "generation": 1, "rotates_tokens": true, "claims": {},
+    }));
+    let made = sso.create("canary-1").await.unwrap();
+    assert!(provider.token(&made, "RS256").await.is_ok());
+}

@@ -1,0 +1,49 @@
+//! Changing an instance: its owner, and whether its clients must sign in again.
+
+use axum::Json as Answer;
+use axum::extract::{Path, State};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::Error;
+use super::body::Json;
+use super::instance::InstancePath;
+use super::object::Instance;
+use super::tenant::Tenant;
+use super::wire::Origin;
+use crate::App;
+use crate::instance::{Change, change, may_change, take};
+
+/// What of an instance shall change. Other fields are ignored.
+#[derive(Deserialize, ToSchema)]
+pub(crate) struct InstanceChange {
+    /// Its new owner, by user name: a member of the same organization.
+    owner: Option<String>,
+    /// Must its clients sign in again from time to time?
+    reauthentication_enabled: Option<bool>,
+}
+
+/// Changes an instance.
+#[utoipa::path(patch, path = "/api/{api}/v1/{plural}/{id}", tag = "instances", params(InstancePath),
+    request_body = InstanceChange,
+    responses((status = 200, body = Instance, description = "Changed"), Error))]
+pub(crate) async fn instance_update(
+    State(app): State<App>,
+    tenant: Tenant,
+    Path(path): Path<InstancePath>,
+    origin: Origin,
+    Json(body): Json<InstanceChange>,
+) -> Result<Answer<Instance>, Error> {
+    let (kind, caller) = (&tenant.kind, &tenant.caller);
+    let mut tx = app.db.begin(caller.actor()).await?;
+    let mut found = take(&mut tx, caller.own(), kind, path.id()?).await?;
+    if !may_change(caller, &found) {
+        return Err(Error::new(11, "Only the owner and the organization's owners may change it."));
+    }
+    let reauthentication =
+        body.reauthentication_enabled.filter(|_| kind.offers.reauthentication);
+    let wanted = Change { owner: body.owner, reauthentication };
+    change(&app, &mut tx, &mut found, &wanted).await?;
+    tx.commit().await?;
+    Ok(Answer(Instance::new(kind, &origin, found)))
+}

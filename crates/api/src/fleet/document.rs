@@ -1,0 +1,81 @@
+//! The OpenAPI document of one kind's API: the family's, with the kind's own names.
+
+use std::sync::OnceLock;
+
+use axum::Json as Answer;
+use model::kind::{Kind, LimitValue, Shown};
+use serde_json::{Map, Value, json};
+
+use super::Error;
+use super::error::ApiPath;
+use super::tenant::Of;
+
+/// The OpenAPI document of this API.
+#[utoipa::path(get, path = "/api/{api}/v1/openapi", tag = "API", params(ApiPath), security(()),
+    responses((status = 200, body = Value, description = "An OpenAPI document"), Error))]
+pub(crate) async fn openapi_get(Of(kind): Of) -> Answer<Value> {
+    static FAMILY: OnceLock<Value> = OnceLock::new();
+    let family = FAMILY.get_or_init(|| {
+        let document = crate::fleet_family().split_for_parts().1;
+        serde_json::to_value(document).expect("documents are plain data")
+    });
+    Answer(of_kind(family, &kind))
+}
+
+fn of_kind(family: &Value, kind: &Kind) -> Value {
+    let mut document = family.clone();
+    document["info"]["title"] = json!(kind.display_name);
+    let paths = family["paths"].as_object().cloned().unwrap_or_default();
+    let offered = paths.into_iter().filter(|(path, _)| is_offered(path, kind));
+    let named = offered.map(|(path, item)| {
+        let path = path.replace("{api}", &kind.api).replace("{plural}", &kind.plural);
+        (path, without_names(item))
+    });
+    document["paths"] = Value::Object(named.collect());
+    let own = own_properties(kind);
+    if let Some(known) = document["components"]["schemas"]["Instance"]["properties"].as_object_mut() {
+        known.extend(own);
+    }
+    document
+}
+
+fn is_offered(path: &str, kind: &Kind) -> bool {
+    let offers = &kind.offers;
+    let is_there = |word: &str, is_offered: bool| is_offered || !path.contains(word);
+    is_there("/promote", offers.promotion)
+        && is_there("/instance_types/", offers.instance_types)
+        && is_there("/service_accounts", offers.service_accounts)
+        && is_there("/v1/clusters", offers.enterprise_clusters)
+        && is_there("/metrics/", offers.metrics)
+        && is_there("/v1/status", offers.status)
+}
+
+/// The item without the parameters that are names of the kind now.
+fn without_names(mut item: Value) -> Value {
+    for operation in item.as_object_mut().into_iter().flat_map(Map::values_mut) {
+        if let Some(parameters) = operation["parameters"].as_array_mut() {
+            parameters.retain(|one| one["name"] != "api" && one["name"] != "plural");
+        }
+    }
+    item
+}
+
+/// The fields that instances of this kind have and others don't.
+fn own_properties(kind: &Kind) -> Map<String, Value> {
+    let mut own = Map::new();
+    let host = json!({"type": "string", "description": "Where it can be reached by name."});
+    own.insert(kind.words.host.clone(), host);
+    let sizes = kind.types.iter().flat_map(|one| &one.sizes);
+    for limit in sizes.flat_map(|size| &size.limits) {
+        let shape = match (limit.shown, &limit.value) {
+            (Shown::Hidden, _) => continue,
+            (Shown::Bytes, _) => {
+                json!({"type": "object", "properties": {"bytes": {"type": "integer"}}})
+            }
+            (_, LimitValue::Number(_)) => json!({"type": "integer"}),
+            _ => json!({"type": "string"}),
+        };
+        own.insert(limit.name.clone(), shape);
+    }
+    own
+}

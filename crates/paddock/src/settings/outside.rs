@@ -1,0 +1,257 @@
+//! Settings of the fleet: the catalog, quota, and the foreign systems that instances need.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use model::Secret;
+use serde::Deserialize;
+
+/// Texts that can be set, each with its flag, its variable and its key in the file.
+macro_rules! texts {
+    ($($(#[doc = $doc:literal])+ $name:ident: $variable:literal, $value:literal;)*) => {
+        /// What was set of the fleet, wherever; all of it is text until it is checked.
+        #[derive(Debug, Default, clap::Args, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub(crate) struct Args {
+            $($(#[doc = $doc])+
+            #[arg(long, env = $variable, value_name = $value, hide_env_values = true)]
+            $name: Option<String>,)*
+        }
+
+        impl Args {
+            /// The names of all.
+            pub(super) const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
+
+            /// What is not set here is taken from there.
+            pub(super) fn or(self, file: Args) -> Args {
+                Args { $($name: self.$name.or(file.$name)),* }
+            }
+        }
+    };
+}
+
+texts! {
+    /// A directory with more kinds of services, one YAML file each; read again when they change
+    catalog_dir: "PADDOCK_CATALOG_DIR", "DIR";
+    /// A YAML file that says who may have how many instances; read again when it changes
+    quota_file: "PADDOCK_QUOTA_FILE", "FILE";
+    /// A YAML file with the names of users who may not have instances; read again when it changes
+    denied_owners_file: "PADDOCK_DENIED_OWNERS_FILE", "FILE";
+    /// The domain under which instances have their names [default: the kind's own]
+    domain: "PADDOCK_DOMAIN", "NAME";
+    /// The name server that takes updates (RFC 2136)
+    dns_server: "PADDOCK_DNS_SERVER", "ADDRESS:PORT";
+    /// The zone that is updated
+    dns_zone: "PADDOCK_DNS_ZONE", "NAME";
+    /// The key that updates are signed with, in a file as `tsig-keygen` writes it
+    dns_key_file: "PADDOCK_DNS_KEY_FILE", "FILE";
+    /// The id of the hosted zone of AWS Route 53 that is updated instead; keys come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY
+    route53_zone: "PADDOCK_ROUTE53_ZONE", "ID";
+    /// Where Route 53 is [default: at AWS]
+    route53_endpoint: "PADDOCK_ROUTE53_ENDPOINT", "URL";
+    /// The OpenID provider at which each instance gets a client (RFC 7591)
+    sso_issuer: "PADDOCK_SSO_ISSUER", "URL";
+    /// What registering there needs; better given as the variable
+    sso_registration_token: "PADDOCK_SSO_REGISTRATION_TOKEN", "TEXT";
+    /// The Keycloak at which each instance gets a client instead
+    keycloak_url: "PADDOCK_KEYCLOAK_URL", "URL";
+    /// The realm there
+    keycloak_realm: "PADDOCK_KEYCLOAK_REALM", "NAME";
+    /// The client there that may manage clients
+    keycloak_client_id: "PADDOCK_KEYCLOAK_CLIENT_ID", "NAME";
+    /// Its secret; better given as the variable
+    keycloak_client_secret: "PADDOCK_KEYCLOAK_CLIENT_SECRET", "TEXT";
+    /// The Vault whose transit engine encrypts secrets [default: a key in the data directory does]
+    vault_addr: "PADDOCK_VAULT_ADDR", "URL";
+    /// The token for Vault; better given as the variable
+    vault_token: "PADDOCK_VAULT_TOKEN", "TEXT";
+    /// The name of the transit key there [default: paddock]
+    vault_transit_key: "PADDOCK_VAULT_TRANSIT_KEY", "NAME";
+    /// Whose tokens (OIDC JWTs) are taken beside Paddock's own
+    oidc_issuer: "PADDOCK_OIDC_ISSUER", "URL";
+    /// Whom these tokens must be for [default: anybody]
+    oidc_audience: "PADDOCK_OIDC_AUDIENCE", "TEXT";
+    /// The Prometheus that knows the metrics of instances [default: Paddock's own series]
+    metrics_url: "PADDOCK_METRICS_URL", "URL";
+}
+
+/// What holds.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) rules: RuleFiles,
+    pub(crate) domain: Option<String>,
+    pub(crate) dns: Option<Dns>,
+    pub(crate) sso: Option<Sso>,
+    pub(crate) vault: Option<Vault>,
+    pub(crate) oidc: Option<Oidc>,
+    pub(crate) metrics_url: Option<String>,
+}
+
+/// Where the rules in force are read from.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RuleFiles {
+    pub(crate) catalog_dir: Option<PathBuf>,
+    pub(crate) quota: Option<PathBuf>,
+    pub(crate) denied: Option<PathBuf>,
+}
+
+/// Where names are made.
+#[derive(Debug)]
+pub(crate) enum Dns {
+    Updates { server: SocketAddr, zone: String, key_file: PathBuf },
+    Route53 { zone_id: String, endpoint: Option<String> },
+}
+
+/// Where clients are made.
+#[derive(Debug)]
+pub(crate) enum Sso {
+    Registration { issuer: String, token: Option<Secret> },
+    Keycloak { url: String, realm: String, client_id: String, client_secret: Secret },
+}
+
+/// What encrypts.
+#[derive(Debug)]
+pub(crate) struct Vault {
+    pub(crate) addr: String,
+    pub(crate) token: Secret,
+    pub(crate) key: String,
+}
+
+/// Whose tokens are taken.
+#[derive(Debug)]
+pub(crate) struct Oidc {
+    pub(crate) issuer: String,
+    pub(crate) audience: Option<String>,
+}
+
+impl Args {
+    pub(super) fn checked(self) -> anyhow::Result<Settings> {
+        let rules = RuleFiles {
+            catalog_dir: self.catalog_dir.clone().map(PathBuf::from),
+            quota: self.quota_file.clone().map(PathBuf::from),
+            denied: self.denied_owners_file.clone().map(PathBuf::from),
+        };
+        if let Some(domain) = &self.domain {
+            model::name::dns_name("--domain", domain)?;
+        }
+        let vault = self.vault_addr.as_deref().map(|addr| {
+            Ok::<_, anyhow::Error>(Vault {
+                addr: url("--vault-addr", addr)?,
+                token: self.vault_token.as_deref().map(Secret::new).context(
+                    "--vault-token: is needed with --vault-addr; give it as PADDOCK_VAULT_TOKEN",
+                )?,
+                key: self.vault_transit_key.clone().unwrap_or_else(|| "paddock".into()),
+            })
+        });
+        let oidc = self.oidc_issuer.as_deref().map(|issuer| {
+            let audience = self.oidc_audience.clone();
+            Ok::<_, anyhow::Error>(Oidc { issuer: url("--oidc-issuer", issuer)?, audience })
+        });
+        let metrics_url = self.metrics_url.as_deref().map(|text| url("--metrics-url", text));
+        Ok(Settings {
+            dns: self.dns()?,
+            sso: self.sso()?,
+            vault: vault.transpose()?,
+            oidc: oidc.transpose()?,
+            metrics_url: metrics_url.transpose()?,
+            domain: self.domain,
+            rules,
+        })
+    }
+
+    fn dns(&self) -> anyhow::Result<Option<Dns>> {
+        match (&self.dns_server, &self.route53_zone) {
+            (None, None) => Ok(None),
+            (Some(_), Some(_)) => {
+                bail!("--route53-zone: names are made either there or at --dns-server, not at both")
+            }
+            (None, Some(zone)) => {
+                let endpoint = self.route53_endpoint.as_deref();
+                let endpoint = endpoint.map(|text| url("--route53-endpoint", text)).transpose()?;
+                Ok(Some(Dns::Route53 { zone_id: zone.clone(), endpoint }))
+            }
+            (Some(server), None) => {
+                let server = server.parse().with_context(|| {
+                    format!("--dns-server: {server:?} is no address with a port, such as 127.0.0.1:53")
+                })?;
+                let zone = self.dns_zone.clone();
+                let zone = zone.context("--dns-zone: is needed with --dns-server")?;
+                let key_file = self.dns_key_file.as_deref().map(PathBuf::from);
+                let key_file = key_file.context("--dns-key-file: is needed with --dns-server")?;
+                Ok(Some(Dns::Updates { server, zone, key_file }))
+            }
+        }
+    }
+
+    fn sso(&self) -> anyhow::Result<Option<Sso>> {
+        match (&self.sso_issuer, &self.keycloak_url) {
+            (None, None) => Ok(None),
+            (Some(_), Some(_)) => {
+                bail!("--keycloak-url: clients are made either there or at --sso-issuer, not at both")
+            }
+            (Some(issuer), None) => {
+                let token = self.sso_registration_token.as_deref().map(Secret::new);
+                Ok(Some(Sso::Registration { issuer: url("--sso-issuer", issuer)?, token }))
+            }
+            (None, Some(at)) => {
+                let needed = |value: &Option<String>, name: &str| {
+                    value.clone().with_context(|| format!("{name}: is needed with --keycloak-url"))
+                };
+                let secret = needed(&self.keycloak_client_secret, "--keycloak-client-secret")?;
+                Ok(Some(Sso::Keycloak {
+                    url: url("--keycloak-url", at)?,
+                    realm: needed(&self.keycloak_realm, "--keycloak-realm")?,
+                    client_id: needed(&self.keycloak_client_id, "--keycloak-client-id")?,
+                    client_secret: Secret::new(secret),
+                }))
+            }
+        }
+    }
+}
+
+/// A URL of the web, without a final slash.
+fn url(name: &str, text: &str) -> anyhow::Result<String> {
+    let is_web = text.starts_with("http://") || text.starts_with("https://");
+    if !is_web || text.contains(char::is_whitespace) || text.contains('@') {
+        bail!("{name}: must be a URL that begins with http:// or https://, without user or password");
+    }
+    Ok(text.trim_end_matches('/').to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_setting_is_one_sentence_that_names_it() {
+        let set = |value: &str| Some(value.to_owned());
+        let bad = [
+            (Args { domain: set("not a domain"), ..Args::default() }, "--domain"),
+            (Args { dns_server: set("here"), ..Args::default() }, "--dns-server"),
+            (Args { dns_server: set("127.0.0.1:53"), ..Args::default() }, "--dns-zone"),
+            (Args { vault_addr: set("http://v"), ..Args::default() }, "--vault-token"),
+            (Args { vault_addr: set("ftp://v"), ..Args::default() }, "--vault-addr"),
+            (Args { oidc_issuer: set("https://u:secret@h"), ..Args::default() }, "--oidc-issuer"),
+            (Args { keycloak_url: set("http://k"), ..Args::default() }, "--keycloak-client-secret"),
+            (
+                Args { keycloak_url: set("http://k"), sso_issuer: set("http://s"), ..Args::default() },
+                "--keycloak-url",
+            ),
+            (
+                Args {
+                    route53_zone: set("Z1"),
+                    dns_server: set("127.0.0.1:53"),
+                    ..Args::default()
+                },
+                "--route53-zone",
+            ),
+            (Args { metrics_url: set("prometheus"), ..Args::default() }, "--metrics-url"),
+        ];
+        for (args, name) in bad {
+            let error = format!("{:#}", args.checked().unwrap_err());
+            assert!(error.starts_with(name), "{error}");
+            assert!(!error.contains("secret@"), "{error}");
+        }
+    }
+}
