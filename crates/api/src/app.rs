@@ -39,6 +39,8 @@ pub struct Settings {
     pub runtime: String,
     /// What verifies tokens of other providers, if they are accepted.
     pub oidc: Oidc,
+    /// Where clients of instances sign in, if instances have clients there.
+    pub sign_in: Option<SignIn>,
     /// Where the metrics of instances are, if they are somewhere.
     pub metrics: MetricsBackend,
     /// How many service accounts an organization may have.
@@ -55,10 +57,22 @@ impl Default for Settings {
             patience: Patience::default(),
             runtime: "none".into(),
             oidc: Oidc::default(),
+            sign_in: None,
             metrics: MetricsBackend::default(),
             max_service_accounts: 50,
         }
     }
+}
+
+/// Where clients of instances sign in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignIn {
+    /// Who issues their tokens.
+    pub issuer: String,
+    /// Where they get them.
+    pub token_url: String,
+    /// The keys that these are signed with.
+    pub jwks_url: String,
 }
 
 /// What of the rest of the server the application asks.

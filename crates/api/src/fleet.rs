@@ -4,6 +4,7 @@
 //! fields in a body are ignored; values that are not there are left out, never `null`. What the calls do
 //! is in `crate::instance`, which the platform API shares; here are only shapes, names and numbers.
 
+pub(crate) mod agent;
 pub(crate) mod body;
 pub(crate) mod change;
 pub(crate) mod create;
@@ -49,6 +50,10 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
             instance::instance_delete
         ))
         .routes(routes!(promote::instance_promote))
+        .routes(routes!(agent::agent_cluster_get))
+        .routes(routes!(agent::status::agent_cluster_report))
+        .routes(routes!(agent::list::agent_instance_list))
+        .routes(routes!(agent::report::agent_instance_report))
         .layer(wire::cors())
 }
 
