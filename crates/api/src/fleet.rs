@@ -4,6 +4,7 @@
 //! fields in a body are ignored; values that are not there are left out, never `null`. What the calls do
 //! is in `crate::instance`, which the platform API shares; here are only shapes, names and numbers.
 
+pub(crate) mod admin;
 pub(crate) mod agent;
 pub(crate) mod body;
 pub(crate) mod change;
@@ -54,7 +55,20 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(agent::status::agent_cluster_report))
         .routes(routes!(agent::list::agent_instance_list))
         .routes(routes!(agent::report::agent_instance_report))
+        .merge(admin_routes())
         .layer(wire::cors())
+}
+
+fn admin_routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(admin::admin_instance_list))
+        .routes(routes!(
+            admin::admin_instance_get,
+            admin::change::admin_instance_update,
+            admin::admin_instance_delete
+        ))
+        .routes(routes!(admin::change::admin_certificate_revoke))
+        .layer(axum::middleware::from_fn(admin::audit))
 }
 
 /// The kind whose API this path is in.
