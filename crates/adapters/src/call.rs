@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 mod words;
 
 /// How long one call may take, unless somebody says otherwise.
-pub const LIMIT: Duration = Duration::from_secs(10);
+pub const LIMIT: Duration = Duration::from_secs(5);
 
 /// What no answer is longer than.
 const MAX_BODY_BYTES: usize = 1 << 20;

@@ -1,10 +1,14 @@
 //! Foreign systems behind the engine's traits, one folder each.
 //!
-//! Nothing here may know the store or the HTTP shapes of our own API. Nothing here repeats a call
-//! that failed: the workers do, and a guard around these keeps them from asking what is down.
+//! Nothing here may know the store or the HTTP shapes of our own API. Only the [`guard`] repeats a call
+//! that failed, and keeps everybody from asking what is down.
 
 mod call;
+pub mod dns;
+pub mod guard;
+mod http;
 pub mod oidc;
+pub mod prometheus;
 pub mod seal;
 pub mod sso;
 

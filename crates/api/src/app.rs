@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::placement::Outlook;
-use engine::port::Seal;
+use engine::port::{Seal, Watched};
 use engine::rules::Rules;
 use model::Time;
 use model::cluster::Patience;
@@ -87,6 +87,8 @@ pub struct Parts<'a> {
     pub rules: Rules,
     /// Opens what is encrypted for agents.
     pub seal: Arc<dyn Seal>,
+    /// The foreign systems in use.
+    pub foreign: Vec<Arc<dyn Watched>>,
 }
 
 /// The application. Cheap to clone.
@@ -108,6 +110,7 @@ pub struct Inner {
     pub(crate) logs: Arc<dyn Logs>,
     pub(crate) rules: Rules,
     pub(crate) seal: Arc<dyn Seal>,
+    pub(crate) foreign: Vec<Arc<dyn Watched>>,
     /// What replicas elsewhere say.
     pub(crate) relay: Relay,
     pub(crate) started_at: Time,
@@ -135,6 +138,7 @@ impl App {
             logs: parts.logs,
             rules: parts.rules,
             seal: parts.seal,
+            foreign: parts.foreign,
             relay: Relay::default(),
             started_at: db.now(),
             db: db.clone(),

@@ -7,6 +7,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use engine::port::Health;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -37,6 +38,21 @@ pub(crate) struct Metrics {
     seconds: Histogram,
     queue: Gauge,
     failing: Gauge,
+    instances: Family<Census, Gauge>,
+    foreign_up: Family<System, Gauge>,
+    foreign_asked: Family<System, Gauge>,
+    foreign_failed: Family<System, Gauge>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Census {
+    kind: String,
+    status: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct System {
+    system: String,
 }
 
 impl Metrics {
@@ -50,7 +66,27 @@ impl Metrics {
         registry.register("http_seconds", "How long requests took", seconds.clone());
         registry.register("work_queue", "Keys in the work queue", queue.clone());
         registry.register("work_failing", "Keys whose last step failed", failing.clone());
-        Self { registry, requests, seconds, queue, failing }
+        let instances = Family::<Census, Gauge>::default();
+        registry.register("instances", "Instances by kind and status", instances.clone());
+        let mut of_foreign = |name: &str, help: &str| {
+            let family = Family::<System, Gauge>::default();
+            registry.register(name, help, family.clone());
+            family
+        };
+        let foreign_up = of_foreign("foreign_up", "Whether a foreign system answered last time");
+        let foreign_asked = of_foreign("foreign_asked", "How often a foreign system was asked");
+        let foreign_failed = of_foreign("foreign_failed", "How often it was down, slow or confused");
+        Self {
+            registry,
+            requests,
+            seconds,
+            queue,
+            failing,
+            instances,
+            foreign_up,
+            foreign_asked,
+            foreign_failed,
+        }
     }
 
     fn record(&self, method: &'static str, route: String, status: u16, took: Duration) {
@@ -64,12 +100,36 @@ pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Problem>
     let (queue, failing) = work::depth(&mut app.db.read().await?).await?;
     app.metrics.queue.set(queue);
     app.metrics.failing.set(failing);
+    count_instances(&app).await?;
+    watch_foreign(&app);
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &app.metrics.registry).map_err(|_| {
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "The metrics can't be written.")
     })?;
     let format = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(header::CONTENT_TYPE, HeaderValue::from_static(format))], text).into_response())
+}
+
+async fn count_instances(app: &App) -> Result<(), Problem> {
+    let census = store::instance::census(&mut app.db.read().await?).await?;
+    // What there is none of any more is not shown.
+    app.metrics.instances.clear();
+    for (kind, status, count) in census {
+        let labels = Census { kind, status: status.as_str() };
+        app.metrics.instances.get_or_create(&labels).set(count);
+    }
+    Ok(())
+}
+
+fn watch_foreign(app: &App) {
+    for system in &app.foreign {
+        let labels = System { system: system.name().to_owned() };
+        let (counts, is_up) = (system.counts(), system.health() == Health::Up);
+        let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        app.metrics.foreign_up.get_or_create(&labels).set(i64::from(is_up));
+        app.metrics.foreign_asked.get_or_create(&labels).set(number(counts.asked));
+        app.metrics.foreign_failed.get_or_create(&labels).set(number(counts.failed));
+    }
 }
 
 /// The middleware.

@@ -3,15 +3,19 @@
 pub(crate) mod agent;
 pub(crate) mod agent_log;
 pub(crate) mod cluster;
+pub(crate) mod denied_owner;
 pub(crate) mod deployment;
 pub(crate) mod event;
 pub(crate) mod explain;
 pub(crate) mod health;
+pub(crate) mod instance;
 pub(crate) mod invite;
+pub(crate) mod kind;
 pub(crate) mod log;
 pub(crate) mod login;
 pub(crate) mod organization;
 pub(crate) mod queue;
+pub(crate) mod quota;
 pub(crate) mod token;
 pub(crate) mod user;
 
@@ -49,6 +53,18 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(explain::deployment_explain))
         .routes(routes!(log::deployment_logs))
         .routes(routes!(queue::queue_list))
+        .routes(routes!(instance::instance_list, instance::instance_create))
+        .routes(routes!(
+            instance::instance_get,
+            instance::instance_update,
+            instance::instance_delete
+        ))
+        .routes(routes!(kind::kind_list))
+        .routes(routes!(quota::quota_get))
+        .routes(routes!(quota::admin_quota_list, quota::admin_quota_create))
+        .routes(routes!(quota::admin_quota_delete))
+        .routes(routes!(denied_owner::denied_owner_list, denied_owner::denied_owner_create))
+        .routes(routes!(denied_owner::denied_owner_delete))
         .routes(routes!(agent::agent_desired))
         .routes(routes!(agent::agent_report))
         .routes(routes!(agent::agent_heartbeat))

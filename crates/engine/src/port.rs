@@ -78,3 +78,24 @@ pub enum Health {
         reason: String,
     },
 }
+
+/// What was counted of a foreign system.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// How often it was really asked.
+    pub asked: u64,
+    /// How often it did not do its part: down, slow or confused.
+    pub failed: u64,
+}
+
+/// A foreign system that is watched.
+pub trait Watched: Send + Sync {
+    /// What users know it by.
+    fn name(&self) -> &str;
+
+    /// How it is doing.
+    fn health(&self) -> Health;
+
+    /// What was counted so far.
+    fn counts(&self) -> Counts;
+}

@@ -3,6 +3,8 @@
 mod link;
 mod logs;
 pub(crate) mod machine;
+mod outside;
+mod rules;
 
 use std::fs::File;
 use std::future::Future;
@@ -14,7 +16,9 @@ use std::sync::Arc;
 use agent::{Agent, AnyRuntime};
 use anyhow::{Context, bail};
 use api::{App, NoLogs, Parts};
+use engine::instance::{General, Instances};
 use engine::placement::Placement;
+use engine::port::Seal;
 use engine::{
     Driver, Metrics, Options, cluster, deployment, housekeeping, local_agent, local_cluster,
 };
@@ -44,6 +48,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let db = open_database(&settings).await?;
     let (stopper, stop) = stop::channel();
     let metrics = Metrics::default();
+    let (shelf, rulebook, rules) = rules::load(&settings.outside.rules)?;
+    let (outside, foreign) = outside::build(&settings, &db)?;
     let placement = Placement::new(db.clone(), settings.placement.clone(), name(&db, &settings));
     let mut runtime = None;
     if settings.local_agent {
@@ -56,6 +62,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
             Some(runtime) => Arc::new(LocalLogs(runtime.clone())),
             None => Arc::new(NoLogs),
         },
+        rules: rules.clone(),
+        seal: outside.seal.clone(),
+        foreign,
     };
     let app =
         App::new(db.clone(), api_settings(&settings, runtime.as_deref()), parts, stop.clone());
@@ -67,10 +76,14 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     greet(&listener, made_up.as_deref())?;
 
     let serving = task::spawn("http", api::serve(listener, app, stop.clone()));
-    let driver = driver(&db, metrics, settings.patience);
+    task::spawn("rules", rules::follow(shelf, rulebook, db.clone(), stop.clone()));
+    let seal = outside.seal.clone();
+    let driver = driver(&db, metrics, settings.patience)
+        .with(Instances::new(db.clone(), rules.clone(), outside))
+        .with(General { db: db.clone(), rules });
     let working = task::spawn("driver", driver.run(stop.clone()));
     let placing = task::spawn("placement", placement.run(stop.clone()));
-    let agent = runtime.map(|runtime| start_agent(&db, &settings, runtime, &stop));
+    let agent = runtime.map(|runtime| start_agent(&db, &settings, runtime, seal, &stop));
     signal.await;
     tracing::info!("stopping: requests and steps under way come to their end");
     stopper.stop();
@@ -216,12 +229,13 @@ fn start_agent(
     db: &Db,
     settings: &Settings,
     runtime: Arc<AnyRuntime>,
+    seal: Arc<dyn Seal>,
     stop: &Stop,
 ) -> tokio::task::JoinHandle<()> {
     let holder = name(db, settings);
     let (leads, turn) = watch::channel(false);
     let lead = local_agent::lead(db.clone(), holder, leads, stop.clone());
-    let link = Arc::new(InProcess::new(db.clone(), Provider::Local));
+    let link = Arc::new(InProcess::new(db.clone(), Provider::Local, seal));
     let serve = task::spawn("agent", serve_in_turn(link, runtime, turn));
     task::spawn("agent's lease", async move {
         lead.await;

@@ -205,6 +205,7 @@ async fn run(db: &Db, settings: TestSettings, stop: Stop) -> Client {
         logs,
         rules: rules.clone(),
         seal: seal.clone(),
+        foreign: Vec::new(),
     };
     let app = App::new(db.clone(), settings.api, parts, stop.clone());
     app.ensure_admin(Some(ADMIN_PASSWORD)).await.expect("an administrator");

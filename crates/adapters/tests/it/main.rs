@@ -1,11 +1,24 @@
-//! All integration tests of the foreign systems, in one binary.
+//! Adapters against real systems: up, down, slow, and answering garbage.
 
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+mod bind;
+mod canned;
 mod fake;
+mod gate;
 mod keycloak;
+mod moto;
 mod oidc;
 mod oidc_lookup;
 mod oidc_provider;
+mod patience;
+mod program;
+mod prometheus;
 mod registration;
 mod registration_kinds;
+mod rfc2136;
+mod rfc2136_faults;
+mod route53;
+mod route53_faults;
 mod seal_local;
 mod vault;

@@ -13,21 +13,26 @@ use serde_json::{Value, json};
 use store::{Clock, SystemClock};
 
 use crate::fake::{http, prepare};
-use crate::oidc_provider::{INITIAL_TOKEN, OidcProvider, claims};
+use crate::oidc_provider::{INITIAL_TOKEN, LIMIT, OidcProvider, claims};
 
 fn now() -> Time {
     SystemClock.now()
 }
 
+fn options(issuer: &str) -> Options {
+    Options { limit: LIMIT, ..Options::new(issuer) }
+}
+
 fn verifier(issuer: &str) -> Verifier {
     prepare();
-    Verifier::new(Options::new(issuer)).unwrap()
+    Verifier::new(options(issuer)).unwrap()
 }
 
 async fn client(provider: &OidcProvider) -> Client {
     prepare();
     let issuer = Provider::Issuer(provider.issuer.clone());
     let options = registration::Options::new(issuer, Secret::new(INITIAL_TOKEN));
+    let options = registration::Options { limit: LIMIT, ..options };
     Registration::new(options).unwrap().create("canary-1").await.unwrap()
 }
 
@@ -50,10 +55,10 @@ async fn tokens_of_every_algorithm_are_accepted_for_their_audience_and_time() {
         assert_eq!(said.roles, ["admin"]);
 
         let audience = Some(format!("urn:api:{algorithm}"));
-        let strict = Verifier::new(Options { audience, ..Options::new(&provider.issuer) }).unwrap();
+        let strict = Verifier::new(Options { audience, ..options(&provider.issuer) }).unwrap();
         assert!(strict.verify(&token, now()).await.is_ok());
         let audience = Some("urn:other".to_owned());
-        let strict = Verifier::new(Options { audience, ..Options::new(&provider.issuer) }).unwrap();
+        let strict = Verifier::new(Options { audience, ..options(&provider.issuer) }).unwrap();
         assert!(is_invalid(&strict.verify(&token, now()).await, "urn:other"));
 
         let late = verifier.verify(&token, now() + Duration::from_mins(7)).await;
@@ -177,7 +182,7 @@ async fn an_issuer_that_is_down_at_the_start_says_so_and_is_used_once_it_is_ther
 async fn among_several_issuers_the_token_says_which_and_others_are_foreign() {
     let (one, two, three) = (OidcProvider::start(), OidcProvider::start(), OidcProvider::start());
     prepare();
-    let issuers = [&one, &two].map(|provider| Options::new(&provider.issuer));
+    let issuers = [&one, &two].map(|provider| options(&provider.issuer));
     let verifiers = Verifiers::new(issuers).unwrap();
     for provider in [&one, &two] {
         let token = provider.token(&client(provider).await, "ES256").await.unwrap();

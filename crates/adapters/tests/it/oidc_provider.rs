@@ -19,7 +19,10 @@ use crate::fake::http;
 pub(crate) const INITIAL_TOKEN: &str = "initial-token";
 
 /// How long it may take to start, on a machine that has much else to do.
-const START_WITHIN: Duration = Duration::from_secs(120);
+const START_WITHIN: Duration = Duration::from_mins(2);
+
+/// How long a call may take, for the same reason.
+pub(crate) const LIMIT: Duration = Duration::from_mins(1);
 
 /// A running provider; it ends with this.
 pub(crate) struct OidcProvider {

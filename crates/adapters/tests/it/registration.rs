@@ -7,12 +7,13 @@ use model::Secret;
 use serde_json::json;
 
 use crate::fake::prepare;
-use crate::oidc_provider::{INITIAL_TOKEN, OidcProvider, claims};
+use crate::oidc_provider::{INITIAL_TOKEN, LIMIT, OidcProvider, claims};
 
 fn at(issuer: &str, token: &str) -> Registration {
     prepare();
     let provider = Provider::Issuer(issuer.into());
-    Registration::new(Options::new(provider, Secret::new(token))).unwrap()
+    let options = Options::new(provider, Secret::new(token));
+    Registration::new(Options { limit: LIMIT, ..options }).unwrap()
 }
 
 #[tokio::test]
@@ -30,7 +31,7 @@ async fn a_client_lives_from_creation_over_a_new_secret_to_removal() {
         assert_ne!(rotated.secret, made.secret);
         assert_eq!(provider.token(&made, "RS256").await, Err(401), "the old secret");
         assert!(provider.token(&rotated, "RS256").await.is_ok(), "the new secret");
-        assert_eq!(provider.clients().await, [rotated.id.clone()], "exactly one is left");
+        assert_eq!(provider.clients().await, [&*rotated.id], "exactly one is left");
 
         sso.remove(&rotated).await.unwrap();
         assert_eq!(provider.token(&rotated, "RS256").await, Err(401));

@@ -18,12 +18,20 @@ struct Book {
     address: String,
     clients: BTreeMap<String, Kept>,
     made: usize,
-    renews_secrets: bool,
-    refuses_changes: bool,
+    changes: Changes,
     /// How many creations are still accepted, if that is limited.
     room: Option<usize>,
     refuses_removal: bool,
     manages: bool,
+}
+
+/// What comes of a change.
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Changes {
+    #[default]
+    KeepTheSecret,
+    RenewTheSecret,
+    AreRefused,
 }
 
 struct Kept {
@@ -88,7 +96,7 @@ impl Book {
     }
 
     fn manage(&mut self, method: &str, id: &str, asked: &Asked) -> (u16, Value) {
-        let (renews, refuses) = (self.renews_secrets, self.refuses_removal);
+        let (changes, refuses) = (self.changes, self.refuses_removal);
         let Some(kept) = self.clients.get_mut(id) else { return (401, Value::Null) };
         if asked.header("authorization") != format!("Bearer token-{}", kept.token) {
             return (401, Value::Null);
@@ -99,11 +107,11 @@ impl Book {
                 self.clients.remove(id);
                 (204, Value::Null)
             }
-            "PUT" if self.refuses_changes => (405, Value::Null),
+            "PUT" if changes == Changes::AreRefused => (405, Value::Null),
             "PUT" => {
                 assert_eq!(asked.body["client_id"], id);
                 assert!(asked.body.get("registration_access_token").is_none());
-                kept.secret += usize::from(renews);
+                kept.secret += usize::from(changes == Changes::RenewTheSecret);
                 kept.token += 1;
                 (200, self.shown(id))
             }
@@ -118,7 +126,7 @@ impl Book {
 #[tokio::test]
 async fn a_provider_that_gives_new_secrets_keeps_the_client() {
     let (fake, book) = provider().await;
-    book.lock().unwrap().renews_secrets = true;
+    book.lock().unwrap().changes = Changes::RenewTheSecret;
     let sso = at(&fake);
     let made = sso.create("one").await.unwrap();
     let rotated = sso.rotate(&made).await.unwrap();
@@ -134,7 +142,7 @@ async fn a_provider_that_gives_new_secrets_keeps_the_client() {
 #[tokio::test]
 async fn a_provider_that_changes_no_clients_gets_another_one() {
     let (fake, book) = provider().await;
-    book.lock().unwrap().refuses_changes = true;
+    book.lock().unwrap().changes = Changes::AreRefused;
     let sso = at(&fake);
     let made = sso.create("one").await.unwrap();
     let rotated = sso.rotate(&made).await.unwrap();

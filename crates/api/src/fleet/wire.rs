@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::response::{IntoResponse, Response};
 use model::kind::Kind;
 use serde::Serialize;
@@ -226,9 +226,6 @@ impl<S: Send + Sync> FromRequestParts<S> for Origin {
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
-
-/// Accepted, with nothing to say.
-pub(crate) const ACCEPTED: StatusCode = StatusCode::ACCEPTED;
 
 #[cfg(test)]
 mod tests {

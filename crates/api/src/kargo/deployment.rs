@@ -18,6 +18,7 @@ use super::cluster::find;
 use crate::amount::Amount;
 use crate::body::Json;
 use crate::caller::Caller;
+use crate::platform::deployment::must_be_users_own;
 use crate::page::{Numbered, NumberedList, Query, id};
 use crate::{App, Problem};
 
@@ -243,6 +244,7 @@ pub(crate) async fn deployment_delete(
 ) -> Result<(StatusCode, Answer<Shown>), Problem> {
     let id = id("deployment", &text)?;
     let mut tx = app.db.begin(caller.actor()).await?;
+    must_be_users_own(&store::deployment::get(&mut tx, caller.own(), id).await?)?;
     let leaving = store::deployment::request_delete(&mut tx, caller.own(), id).await?;
     tx.commit().await?;
     Ok((StatusCode::ACCEPTED, Answer(leaving.into())))

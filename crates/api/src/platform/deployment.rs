@@ -349,6 +349,7 @@ pub(crate) async fn deployment_update(
     change.labels.as_ref().map(|labels| name::labels("labels", labels)).transpose()?;
     let mut tx = app.db.begin(caller.actor()).await?;
     let found = store::deployment::get(&mut tx, caller.scope(), id).await?;
+    must_be_users_own(&found)?;
     seen.check(found.generation)?;
     let (priority, replicas) = (change.priority, change.replicas);
     let change = Change { name, priority, labels: change.labels, replicas };
@@ -368,9 +369,19 @@ pub(crate) async fn deployment_delete(
 ) -> Result<(StatusCode, Answer<Deployment>), Problem> {
     let id = id("deployment", &text)?;
     let mut tx = app.db.begin(caller.actor()).await?;
+    must_be_users_own(&store::deployment::get(&mut tx, caller.scope(), id).await?)?;
     let leaving = store::deployment::request_delete(&mut tx, caller.scope(), id).await?;
     tx.commit().await?;
     Ok((StatusCode::ACCEPTED, Answer(leaving.into())))
+}
+
+/// What holds the capacity of an instance is changed with the instance alone.
+pub(crate) fn must_be_users_own(found: &deployment::Deployment) -> Result<(), Problem> {
+    let Some(instance) = found.instance_id else { return Ok(()) };
+    Err(Problem::conflict(format!(
+        "The deployment {} belongs to the instance {instance}; change or delete that.",
+        found.id
+    )))
 }
 
 /// What happened to a deployment, oldest first; also after its end.

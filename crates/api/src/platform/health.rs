@@ -3,6 +3,7 @@
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
+use engine::port::{self, Watched};
 use model::Time;
 use serde::{Deserialize, Serialize};
 use store::{lease, work};
@@ -42,8 +43,8 @@ pub(crate) struct Health {
 /// How one part is doing.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct HealthCheck {
-    /// Which part: `database`, `work queue`, `agent`.
-    name: &'static str,
+    /// Which part: `database`, `work queue`, `agent`, or a foreign system.
+    name: String,
     /// `healthy` or `unhealthy`.
     status: &'static str,
     /// What was found, as a sentence.
@@ -96,9 +97,11 @@ pub(crate) async fn self_liveliness(
         Some("detailed") => true,
         Some(_) => return Err(Problem::field("type", "must be summary or detailed")),
     };
-    let checks = checks(&app).await;
+    let mut checks = checks(&app).await;
     let is_well = checks.iter().all(|check| check.status == "healthy");
     let (code, status) = verdict(is_well);
+    // A foreign system that is down is no reason to start this one anew.
+    checks.extend(app.foreign.iter().map(|system| foreign(&**system)));
     Ok((code, Answer(Health { status, checks: is_detailed.then_some(checks) })))
 }
 
@@ -138,7 +141,16 @@ async fn checks(app: &App) -> Vec<HealthCheck> {
     vec![database(app).await, queue(app).await, agent(app).await]
 }
 
-fn check(name: &'static str, outcome: Result<String, String>) -> HealthCheck {
+fn foreign(system: &dyn Watched) -> HealthCheck {
+    let told = match system.health() {
+        port::Health::Up => Ok(format!("asked {} times", system.counts().asked)),
+        port::Health::Down { reason } => Err(reason),
+    };
+    check(system.name(), told)
+}
+
+fn check(name: &str, outcome: Result<String, String>) -> HealthCheck {
+    let name = name.to_owned();
     match outcome {
         Ok(detail) => HealthCheck { name, status: "healthy", detail },
         Err(detail) => HealthCheck { name, status: "unhealthy", detail },

@@ -12,6 +12,7 @@ mod driver_stop;
 mod driver_together;
 mod fleet;
 mod instance;
+mod instance_end;
 mod placement;
 mod placement_random;
 mod probe;

@@ -434,6 +434,8 @@ fn versions_ascend() {
         one,
         &format!("versions[1].version: {wrong}"),
     );
+    let twice = DINOSAUR.replacen(one, &format!("{one}{one}"), 1);
+    assert!(parse("d.yaml", &twice).unwrap_err().to_string().contains(wrong));
     assert!(by_numbers("1.9.0", "1.10.0").is_lt());
     assert!(by_numbers("v0.26.0-4", "v0.26.0-10").is_lt());
     assert!(by_numbers("1.0", "1.0").is_eq());

@@ -85,6 +85,8 @@ fn the_day_of_expiry_is_already_expired() {
     assert_eq!(marketplace.expires_at, Some(at("2030-01-30T22:00:00Z")));
     assert!(!marketplace.is_expired(at("2030-01-30T21:59:59Z")));
     assert!(marketplace.is_expired(at("2030-01-30T22:00:00Z")));
+    let west = parse("q", &LIST.replace("+02:00", "-03:30")).unwrap().grants("acme", "x").unwrap();
+    assert_eq!(west.1[0].expires_at, Some(at("2030-01-31T03:30:00Z")));
 }
 
 #[track_caller]
@@ -230,6 +232,15 @@ fn the_trial_type_can_be_granted_too() {
     let grants = [grant("developer", "standard", 6)];
     let outcome = outcome(&kind("kafka"), Some(&grants), asked("", "", false));
     assert_eq!(outcome, "developer.x1 standard 6 Holder");
+}
+
+#[test]
+fn the_trial_type_is_the_last_that_is_looked_at() {
+    let mut kafka = kind("kafka");
+    kafka.types.reverse();
+    let grants = [grant("developer", "standard", 6), grant("standard", "eval", 2)];
+    let outcome = outcome(&kafka, Some(&grants), asked("", "", false));
+    assert_eq!(outcome, "standard.x1 eval 2 Holder");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use adapters::dns::route53::Keys;
 use anyhow::{Context, bail};
 use model::Secret;
 use serde::Deserialize;
@@ -46,8 +47,16 @@ texts! {
     dns_zone: "PADDOCK_DNS_ZONE", "NAME";
     /// The key that updates are signed with, in a file as `tsig-keygen` writes it
     dns_key_file: "PADDOCK_DNS_KEY_FILE", "FILE";
-    /// The id of the hosted zone of AWS Route 53 that is updated instead; keys come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY
-    route53_zone: "PADDOCK_ROUTE53_ZONE", "ID";
+    /// The hosted zone of AWS Route 53 that is updated instead
+    route53_zone: "PADDOCK_ROUTE53_ZONE", "NAME";
+    /// Its id, needed only where several zones have this name
+    route53_zone_id: "PADDOCK_ROUTE53_ZONE_ID", "ID";
+    /// The access key for Route 53
+    aws_access_key_id: "AWS_ACCESS_KEY_ID", "TEXT";
+    /// Its secret; better given as the variable
+    aws_secret_access_key: "AWS_SECRET_ACCESS_KEY", "TEXT";
+    /// The token of its session, if it belongs to one; better given as the variable
+    aws_session_token: "AWS_SESSION_TOKEN", "TEXT";
     /// Where Route 53 is [default: at AWS]
     route53_endpoint: "PADDOCK_ROUTE53_ENDPOINT", "URL";
     /// The OpenID provider at which each instance gets a client (RFC 7591)
@@ -100,7 +109,7 @@ pub(crate) struct RuleFiles {
 #[derive(Debug)]
 pub(crate) enum Dns {
     Updates { server: SocketAddr, zone: String, key_file: PathBuf },
-    Route53 { zone_id: String, endpoint: Option<String> },
+    Route53 { zone: String, zone_id: Option<String>, keys: Keys, endpoint: Option<String> },
 }
 
 /// Where clients are made.
@@ -169,7 +178,8 @@ impl Args {
             (None, Some(zone)) => {
                 let endpoint = self.route53_endpoint.as_deref();
                 let endpoint = endpoint.map(|text| url("--route53-endpoint", text)).transpose()?;
-                Ok(Some(Dns::Route53 { zone_id: zone.clone(), endpoint }))
+                let (zone, zone_id) = (zone.clone(), self.route53_zone_id.clone());
+                Ok(Some(Dns::Route53 { zone, zone_id, keys: self.keys()?, endpoint }))
             }
             (Some(server), None) => {
                 let server = server.parse().with_context(|| {
@@ -182,6 +192,17 @@ impl Args {
                 Ok(Some(Dns::Updates { server, zone, key_file }))
             }
         }
+    }
+
+    fn keys(&self) -> anyhow::Result<Keys> {
+        let needed = |value: &Option<String>, name: &str| {
+            value.clone().with_context(|| format!("{name}: is needed with --route53-zone"))
+        };
+        Ok(Keys {
+            id: needed(&self.aws_access_key_id, "--aws-access-key-id")?,
+            secret: Secret::new(needed(&self.aws_secret_access_key, "--aws-secret-access-key")?),
+            session: self.aws_session_token.as_deref().map(Secret::new),
+        })
     }
 
     fn sso(&self) -> anyhow::Result<Option<Sso>> {
@@ -246,6 +267,7 @@ mod tests {
                 },
                 "--route53-zone",
             ),
+            (Args { route53_zone: set("z"), ..Args::default() }, "--aws-access-key-id"),
             (Args { metrics_url: set("prometheus"), ..Args::default() }, "--metrics-url"),
         ];
         for (args, name) in bad {

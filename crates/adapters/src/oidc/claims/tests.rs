@@ -31,7 +31,7 @@ fn all_that_matters_is_read_by_either_name() {
         is_org_admin: true,
         client_id: Some("web".into()),
         roles: vec!["a".into(), "b".into()],
-        expires_at: NOW + Duration::from_secs(300),
+        expires_at: NOW + Duration::from_mins(5),
         email: Some("ann@example.com".into()),
         name: Some("Ann".into()),
     };

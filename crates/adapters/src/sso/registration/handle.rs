@@ -43,7 +43,7 @@ mod tests {
     fn a_handle_comes_back_and_a_strange_one_is_refused_without_its_text() {
         let key = Key { uri: "https://sso/reg/1".into(), token: "t0ken".into() };
         let handle = Handle { name: "one".into(), key: key.clone(), left: vec![key.clone()] };
-        let back = Handle::open(&handle.sealed()).ok().expect("it was written just now");
+        let back = Handle::open(&handle.sealed()).unwrap();
         assert!(back.name == "one" && back.key == key && back.left == [key]);
         let refused = Handle::open(&Secret::new("t0ken")).err().expect("it is no JSON");
         assert!(matches!(&refused, Fault::Refused(why) if !why.contains("t0ken")), "{refused:?}");

@@ -1,0 +1,57 @@
+//! The SDK's requests over the HTTP client that Paddock has anyway: one TLS set-up for all.
+
+use aws_sdk_route53::config::http::{HttpRequest, HttpResponse};
+use aws_sdk_route53::error::{BoxError, ConnectorError};
+use aws_smithy_runtime_api::client::http::{
+    HttpConnector, HttpConnectorFuture, SharedHttpClient, SharedHttpConnector, http_client_fn,
+};
+use aws_smithy_runtime_api::http::StatusCode;
+use aws_smithy_types::body::SdkBody;
+use reqwest::{Client, Method};
+
+use crate::http;
+
+/// No answer of Route53's has more.
+const MOST_BYTES: usize = 4 << 20;
+
+/// The client, as the SDK wants it.
+pub(super) fn shared(client: Client) -> SharedHttpClient {
+    let connector = SharedHttpConnector::new(Connector(client));
+    http_client_fn(move |_, _| connector.clone())
+}
+
+#[derive(Debug)]
+struct Connector(Client);
+
+impl HttpConnector for Connector {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let client = self.0.clone();
+        HttpConnectorFuture::new(async move {
+            let request = translate(&client, &request).map_err(ConnectorError::user)?;
+            let answer = client.execute(request).await;
+            let answer = answer.map_err(|error| ConnectorError::io(error.into()))?;
+            heard(answer).await.map_err(|error| ConnectorError::other(error, None))
+        })
+    }
+}
+
+fn translate(client: &Client, request: &HttpRequest) -> Result<reqwest::Request, BoxError> {
+    let method = Method::from_bytes(request.method().as_bytes())?;
+    let mut made = client.request(method, request.uri());
+    for (name, value) in request.headers() {
+        made = made.header(name, value);
+    }
+    let body = request.body().bytes().ok_or("a body that is not at hand")?;
+    Ok(made.body(body.to_vec()).build()?)
+}
+
+async fn heard(answer: reqwest::Response) -> Result<HttpResponse, BoxError> {
+    let status = StatusCode::try_from(answer.status().as_u16())?;
+    let headers = answer.headers().clone();
+    let body = http::body(answer, MOST_BYTES).await?;
+    let mut heard = HttpResponse::new(status, SdkBody::from(body));
+    for (name, value) in &headers {
+        heard.headers_mut().try_append(name.as_str().to_owned(), value.to_str()?.to_owned())?;
+    }
+    Ok(heard)
+}

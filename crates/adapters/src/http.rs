@@ -1,0 +1,58 @@
+//! HTTP as adapters use it: no answer is followed elsewhere, and none may be endless.
+
+use std::error::Error;
+use std::time::Duration;
+
+use engine::port::Fault;
+use futures_util::StreamExt;
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response};
+
+/// Why an answer could not be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unread {
+    /// It has more bytes than anybody should need.
+    #[error("the answer has more than {0} bytes")]
+    TooLong(usize),
+    /// It broke off.
+    #[error("the answer broke off: {0}")]
+    Broken(String),
+}
+
+/// A client that sends requests where they are meant to go and nowhere else.
+pub(crate) fn client(address: &str, timeout: Option<Duration>) -> Result<Client, Fault> {
+    let mut client = Client::builder().redirect(Policy::none());
+    if !address.starts_with("https:") {
+        // Without TLS it must not matter that a small container has no certificates.
+        client = client.tls_certs_only([]);
+    }
+    if let Some(timeout) = timeout {
+        client = client.timeout(timeout);
+    }
+    client.build().map_err(|error| {
+        let why = root_of(&error);
+        Fault::Refused(format!("TLS can't be used: {why}; name certificates in SSL_CERT_FILE"))
+    })
+}
+
+/// The body of an answer, if it has at most so many bytes.
+pub(crate) async fn body(answer: Response, most_bytes: usize) -> Result<Vec<u8>, Unread> {
+    let (mut read, mut stream) = (Vec::new(), answer.bytes_stream());
+    while let Some(part) = stream.next().await {
+        let part = part.map_err(|error| Unread::Broken(root_of(&error)))?;
+        if read.len() + part.len() > most_bytes {
+            return Err(Unread::TooLong(most_bytes));
+        }
+        read.extend_from_slice(&part);
+    }
+    Ok(read)
+}
+
+/// The innermost reason: what wraps it says only that something failed.
+pub(crate) fn root_of(error: &(dyn Error + 'static)) -> String {
+    let mut inner = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    inner.to_string()
+}

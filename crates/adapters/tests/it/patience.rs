@@ -1,0 +1,58 @@
+//! Guards and time as tests need them.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use adapters::guard::{Guard, Options};
+use engine::port::Fault;
+use model::Time;
+
+/// How long something may take to come right again.
+const LIMIT: Duration = Duration::from_mins(2);
+
+/// A guard that gives up soon.
+pub(crate) fn guard(name: &str, timeout: Duration) -> Arc<Guard> {
+    let options = Options {
+        attempts: 2,
+        first_delay: Duration::from_millis(10),
+        longest_delay: Duration::from_millis(20),
+        timeout,
+        failures_to_open: 2,
+        open_for: Duration::from_millis(200),
+    };
+    Arc::new(Guard::new(name, options, || 7))
+}
+
+/// The time now: real servers have the real one.
+#[expect(clippy::disallowed_methods, reason = "a simulated time would not be theirs")]
+pub(crate) fn now() -> Time {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Time(0) + since.unwrap()
+}
+
+/// Asks until the answer is good: what was down comes back by itself.
+pub(crate) async fn eventually<T>(mut ask: impl AsyncFnMut() -> Result<T, Fault>) -> T {
+    let began = Instant::now();
+    loop {
+        match ask().await {
+            Ok(answer) => return answer,
+            Err(Fault::Refused(reason)) => panic!("refused: {reason}"),
+            Err(Fault::Unavailable(reason)) => assert!(began.elapsed() < LIMIT, "still: {reason}"),
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Asks until the guard leaves the system alone; all that it said.
+pub(crate) async fn until_open<T>(mut ask: impl AsyncFnMut() -> Result<T, Fault>) -> Vec<String> {
+    let mut said = Vec::new();
+    while !said.last().is_some_and(|last: &String| last.contains("is not asked again before")) {
+        assert!(said.len() < 10, "the breaker does not open: {said:?}");
+        match ask().await {
+            Err(Fault::Unavailable(reason)) => said.push(reason),
+            Err(Fault::Refused(reason)) => panic!("refused: {reason}"),
+            Ok(_) => panic!("it works"),
+        }
+    }
+    said
+}

@@ -1,0 +1,77 @@
+//! A real server as a child of the test. It ends with the test, however that ends.
+
+use std::fs::File;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A loaded machine takes its time.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+/// A running server.
+pub(crate) struct Program {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Program {
+    /// Starts a program; what it says goes to `log` in its folder.
+    pub(crate) fn start(command: &Command, folder: &Path) -> Self {
+        let log = folder.join("log");
+        let output = File::options().create(true).append(true).open(&log).unwrap();
+        // Should the test be killed, the kernel ends the program.
+        let mut tied = Command::new("setpriv");
+        tied.args(["--pdeathsig", "KILL", "--"]).arg(command.get_program());
+        tied.args(command.get_args()).current_dir(folder).stdin(Stdio::null());
+        let both = (output.try_clone().unwrap(), output);
+        let child = tied.stdout(both.0).stderr(both.1).spawn();
+        let child = child.unwrap_or_else(|error| panic!("setpriv: {error}; run ./test once"));
+        Self { child, log }
+    }
+
+    /// Waits until it is ready, or fails with what it said.
+    pub(crate) fn wait_until(mut self, is_ready: impl Fn() -> bool) -> Self {
+        let began = Instant::now();
+        while !is_ready() {
+            let ended = self.child.try_wait().unwrap();
+            let is_late = began.elapsed() > PATIENCE;
+            let said = || std::fs::read_to_string(&self.log).unwrap_or_default();
+            assert!(ended.is_none() && !is_late, "it did not start: {ended:?}\n{}", said());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        self
+    }
+
+    /// Kills it, as a loss of power would.
+    pub(crate) fn kill(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Where a program is: named by a variable that `./test` sets, or on the path.
+pub(crate) fn find(name: &str, variable: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    let mut candidates = std::env::var_os(variable)
+        .map(PathBuf::from)
+        .into_iter()
+        .chain(folders.map(|folder| folder.join(name)));
+    candidates.find(|path| path.is_file()).unwrap_or_else(|| {
+        panic!(
+            "{name} is neither named by {variable} nor on the path: run ./test, which installs it"
+        )
+    })
+}
+
+/// A port that nobody listens on. Another could take it before its user does; that is rare enough.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}

@@ -1,0 +1,104 @@
+//! Users who may not have instances.
+
+use axum::Json as Answer;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use model::{Time, name};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::body::Json;
+use crate::caller::Caller;
+use crate::idempotency::Once;
+use crate::{App, Problem};
+
+/// A user who may not have instances.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct DeniedOwner {
+    /// The user's name.
+    owner: String,
+    /// Why.
+    reason: String,
+    /// Who said so.
+    created_by: String,
+    /// When.
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+}
+
+impl From<store::denied_owner::DeniedOwner> for DeniedOwner {
+    fn from(d: store::denied_owner::DeniedOwner) -> Self {
+        Self { owner: d.owner, reason: d.reason, created_by: d.created_by, created_at: d.created_at }
+    }
+}
+
+/// Users who may not have instances.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct DeniedOwners {
+    /// By name.
+    items: Vec<DeniedOwner>,
+}
+
+/// A user who shall not have instances.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewDeniedOwner {
+    /// The user's name.
+    owner: String,
+    /// Why, for those who look at the list.
+    #[serde(default)]
+    reason: String,
+}
+
+/// Lists the users who may not have instances. For the platform administrator.
+#[utoipa::path(get, path = "/api/v1/admin/denied-owners", tag = "admin",
+    responses((status = 200, body = DeniedOwners, description = "All of them"), Problem))]
+pub(crate) async fn denied_owner_list(
+    State(app): State<App>,
+    caller: Caller,
+) -> Result<Answer<DeniedOwners>, Problem> {
+    caller.must_be_admin("see who is denied")?;
+    let found = store::denied_owner::list(&mut app.db.read().await?).await?;
+    Ok(Answer(DeniedOwners { items: found.into_iter().map(DeniedOwner::from).collect() }))
+}
+
+/// Denies a user instances; those that it has are deleted. For the platform administrator.
+#[utoipa::path(post, path = "/api/v1/admin/denied-owners", tag = "admin", request_body = NewDeniedOwner,
+    params(("Idempotency-Key" = Option<String>, Header, description = "Acts once, however often it is sent")),
+    responses((status = 201, body = DeniedOwner, description = "Denied"), Problem))]
+pub(crate) async fn denied_owner_create(
+    State(app): State<App>,
+    caller: Caller,
+    once: Once,
+    Json(wanted): Json<NewDeniedOwner>,
+) -> Result<Response, Problem> {
+    caller.must_be_admin("deny users instances")?;
+    let owner = name::line("owner", &wanted.owner, 255)?;
+    let reason = name::line_or_empty("reason", &wanted.reason, 500)?;
+    let mut tx = app.db.begin(caller.actor()).await?;
+    if let Some(answer) = once.replay(&mut tx, &caller).await? {
+        return Ok(answer);
+    }
+    let denied = store::denied_owner::create(&mut tx, &owner, &reason).await?;
+    once.finish(&app, tx, &caller, &DeniedOwner::from(denied), ()).await
+}
+
+/// Lets a user have instances again. For the platform administrator.
+#[utoipa::path(delete, path = "/api/v1/admin/denied-owners/{id}", tag = "admin",
+    params(("id" = String, Path, description = "The user's name")),
+    responses((status = 204, description = "Not denied any more"), Problem))]
+pub(crate) async fn denied_owner_delete(
+    State(app): State<App>,
+    caller: Caller,
+    Path(owner): Path<String>,
+) -> Result<StatusCode, Problem> {
+    caller.must_be_admin("let users have instances")?;
+    if owner.chars().any(char::is_control) {
+        return Err(Problem::not_found("denied owner", &owner));
+    }
+    let mut tx = app.db.begin(caller.actor()).await?;
+    store::denied_owner::delete(&mut tx, &owner).await?;
+    tx.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,109 @@
+//! The foreign systems that are set, each behind a guard.
+
+use std::sync::Arc;
+
+use adapters::dns::rfc2136::{self, Key, Rfc2136};
+use adapters::dns::route53::{self, Route53};
+use adapters::guard::{self, Guard, Guarded};
+use adapters::seal::{local, vault};
+use adapters::sso::{keycloak, registration};
+use anyhow::Context;
+use engine::instance::Outside;
+use engine::port::{Dns, Seal, Sso, Watched};
+use model::Secret;
+use store::{Db, Entropy as _, OsEntropy, entropy};
+
+use crate::settings::{Settings, outside};
+
+/// For how long others may remember a name, in seconds.
+const TTL: u32 = 300;
+
+/// Puts them together; what of them is watched.
+pub(super) fn build(
+    settings: &Settings,
+    db: &Db,
+) -> anyhow::Result<(Outside, Vec<Arc<dyn Watched>>)> {
+    let mut watched: Vec<Arc<dyn Watched>> = Vec::new();
+    let set = &settings.outside;
+    let dns = set.dns.as_ref().map(|dns| names(dns, db, &mut watched)).transpose()?;
+    let sso = set.sso.as_ref().map(|sso| clients(sso, &mut watched)).transpose()?;
+    let seal: Arc<dyn Seal> = match &set.vault {
+        Some(set) => {
+            let options = vault::Options::new(&set.addr, set.token.clone(), &set.key);
+            let vault = vault::Vault::new(options).context("--vault-addr")?;
+            Arc::new(Guarded::new(vault, guard("Vault", &mut watched)))
+        }
+        None => {
+            let path = settings.data_dir.join("seal.key");
+            let fill = Arc::new(|buffer: &mut [u8]| OsEntropy.fill(buffer));
+            Arc::new(local::LocalKey::load_or_make(&path, fill).context("--data-dir")?)
+        }
+    };
+    Ok((Outside { dns, sso, seal, domain: set.domain.clone() }, watched))
+}
+
+fn guard(name: &str, watched: &mut Vec<Arc<dyn Watched>>) -> Arc<Guard> {
+    let noise = || entropy::noise(&OsEntropy);
+    let guard = Arc::new(Guard::new(name, guard::Options::default(), noise));
+    watched.push(guard.clone());
+    guard
+}
+
+fn names(
+    set: &outside::Dns,
+    db: &Db,
+    watched: &mut Vec<Arc<dyn Watched>>,
+) -> anyhow::Result<Arc<dyn Dns>> {
+    Ok(match set {
+        outside::Dns::Updates { server, zone, key_file } => {
+            let text = std::fs::read_to_string(key_file)
+                .with_context(|| format!("--dns-key-file: {} can't be read", key_file.display()))?;
+            let key = Key::from_bind(&text).context("--dns-key-file")?;
+            let options = rfc2136::Options { server: *server, zone: zone.clone(), key, ttl_s: TTL };
+            let (db, noise) = (db.clone(), || entropy::noise(&OsEntropy));
+            let dns = Rfc2136::new(&options, move || db.now(), noise).context("--dns-zone")?;
+            Arc::new(Guarded::new(dns, guard("the name server", watched)))
+        }
+        outside::Dns::Route53 { zone, zone_id, keys, endpoint } => {
+            let options = route53::Options {
+                zone: zone.clone(),
+                zone_id: zone_id.clone(),
+                keys: keys.clone(),
+                region: "us-east-1".into(),
+                endpoint: endpoint.clone(),
+                ttl_s: TTL,
+                sync_for: std::time::Duration::from_mins(2),
+            };
+            let dns = Route53::new(options).context("--route53-zone")?;
+            let patient = guard::Options {
+                timeout: std::time::Duration::from_mins(3),
+                ..guard::Options::default()
+            };
+            let noise = || entropy::noise(&OsEntropy);
+            let guard = Arc::new(Guard::new("Route 53", patient, noise));
+            watched.push(guard.clone());
+            Arc::new(Guarded::new(dns, guard))
+        }
+    })
+}
+
+fn clients(
+    set: &outside::Sso,
+    watched: &mut Vec<Arc<dyn Watched>>,
+) -> anyhow::Result<Arc<dyn Sso>> {
+    Ok(match set {
+        outside::Sso::Registration { issuer, token } => {
+            let token = token.clone().unwrap_or_else(|| Secret::new(""));
+            let provider = registration::Provider::Issuer(issuer.clone());
+            let options = registration::Options::new(provider, token);
+            let sso = registration::Registration::new(options).context("--sso-issuer")?;
+            Arc::new(Guarded::new(sso, guard("the OpenID provider", watched)))
+        }
+        outside::Sso::Keycloak { url, realm, client_id, client_secret } => {
+            let secret = client_secret.clone();
+            let options = keycloak::Options::new(url, realm, client_id, secret);
+            let sso = keycloak::Keycloak::new(options).context("--keycloak-url")?;
+            Arc::new(Guarded::new(sso, guard("Keycloak", watched)))
+        }
+    })
+}
