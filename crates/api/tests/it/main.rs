@@ -15,6 +15,8 @@ mod concurrency;
 mod deployment;
 mod event;
 mod explain;
+mod fleet_agent;
+mod fleet_mock;
 mod golden;
 mod idempotency;
 mod invite;
