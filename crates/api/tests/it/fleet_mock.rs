@@ -150,7 +150,9 @@ pub(crate) fn kafka_path(id: &str) -> String {
 
 /// A kafka that was asked for in the mock's region.
 pub(crate) async fn ask(owner: &Client, name: &str) -> String {
-    let body = json!({"name": name, "cloud_provider": "aws", "region": "us-east-1"});
+    let body = json!({
+        "name": name, "plan": "standard.x1", "cloud_provider": "aws", "region": "us-east-1"
+    });
     owner.post(&format!("{API}/kafkas?async=true"), body).await.expect(202)["id"]
         .as_str()
         .unwrap()
