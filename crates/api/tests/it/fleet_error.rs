@@ -143,9 +143,9 @@ on_both_engines! {
         fails(&ann.get(&format!("{API}/instance_types/mars/x")).await, 30, 400);
         fails(&ann.get(&format!("{API}/instance_types/aws/x")).await, 31, 400);
         // A kind that is not in the catalog has no API to speak for it.
-        let answer = ann.get("/api/unicorns_mgmt/v1/unicorns").await;
-        assert_eq!(answer.status, 404);
-        assert_eq!(answer.headers["content-type"], "application/problem+json");
+        let answer = ann.request("GET", "/api/unicorns_mgmt/v1/unicorns").send().await.unwrap();
+        assert_eq!(answer.status(), 404);
+        assert_eq!(answer.headers()["content-type"], "application/problem+json");
     }
 
     async fn the_errors_are_listed(engine: Engine) {

@@ -65,11 +65,13 @@ on_both_engines! {
         let nobody = &paddock.client;
         let request = nobody.request("OPTIONS", KAFKAS).header("origin", "https://example.org");
         let request = request.header("access-control-request-method", "POST");
-        let answer = nobody.send(request).await;
-        assert_eq!(answer.status, 200);
-        assert_eq!(answer.headers["access-control-max-age"], "600");
-        assert_eq!(answer.headers["access-control-allow-methods"], "DELETE,GET,PATCH,POST");
-        assert_eq!(answer.headers["access-control-allow-headers"], "authorization,content-type");
+        // Not through the client that checks against the documents: they don't list such requests.
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
+        assert_eq!(header("access-control-max-age"), "600");
+        assert_eq!(header("access-control-allow-methods"), "DELETE,GET,PATCH,POST");
+        assert_eq!(header("access-control-allow-headers"), "authorization,content-type");
     }
 
     async fn an_api_says_what_it_is(engine: Engine) {
