@@ -228,9 +228,8 @@ pub(crate) fn bad_query(path: &str, name: &str) -> &'static [&'static str] {
         "type" if path.contains("/self/") => &["x", "DETAILED"],
         "cluster_id" if path.starts_with("/api/") => &["x", "1"],
         // These name things: what does not exist is simply not found.
-        "name" | "subject" | "type" | "cluster_id" | "id" | "code" | "clusterId" | "seen" | "owner" | "holder" => {
-            &[]
-        }
+        "name" | "subject" | "type" | "cluster_id" | "id" | "code" | "clusterId" | "seen"
+        | "owner" | "holder" => &[],
         other => panic!("{path} has a new query parameter {other}: say here what it must refuse"),
     }
 }

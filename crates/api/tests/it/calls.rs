@@ -127,8 +127,10 @@ fn documented(names: &[&str]) -> Vec<(String, Value)> {
 
 /// A template with the ids of these things.
 pub(crate) fn fill(template: &str, on: &Things) -> String {
-    let names = [("{api}", "kafkas_mgmt"), ("{cloud_provider}", "aws"), ("{cloud_region}", "us-east-1")];
-    let template = names.iter().fold(template.to_owned(), |t, (name, value)| t.replace(name, value));
+    let names =
+        [("{api}", "kafkas_mgmt"), ("{cloud_provider}", "aws"), ("{cloud_region}", "us-east-1")];
+    let template =
+        names.iter().fold(template.to_owned(), |t, (name, value)| t.replace(name, value));
     let template = template.replace("{plural}", "kafkas");
     let template = template.as_str();
     let (parent, _) = template.split_once("/{id}").unwrap_or((template, ""));

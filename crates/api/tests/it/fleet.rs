@@ -19,7 +19,8 @@ pub(crate) async fn still(engine: Engine) -> TestPaddock {
 
 /// The same, with another catalog.
 pub(crate) async fn still_with(engine: Engine, catalog: Option<Catalog>) -> TestPaddock {
-    TestPaddock::start_with(engine, TestSettings { is_still: true, catalog, ..Default::default() }).await
+    TestPaddock::start_with(engine, TestSettings { is_still: true, catalog, ..Default::default() })
+        .await
 }
 
 /// The catalog with another kafka.
@@ -61,7 +62,11 @@ pub(crate) async fn organization(client: &Client) -> String {
 #[track_caller]
 pub(crate) fn fails(answer: &Answer, code: u16, status: u16) {
     let (json, call) = (&answer.json, &answer.call);
-    assert_eq!((json["id"].as_str(), answer.status), (Some(&*code.to_string()), status), "{call}: {json:#}");
+    assert_eq!(
+        (json["id"].as_str(), answer.status),
+        (Some(&*code.to_string()), status),
+        "{call}: {json:#}"
+    );
     let (api, prefix) = if call.contains("dinosaurs_mgmt") {
         ("dinosaurs_mgmt", "DINOSAURS-MGMT")
     } else {
@@ -70,7 +75,10 @@ pub(crate) fn fails(answer: &Answer, code: u16, status: u16) {
     assert_eq!(json["kind"], "Error", "{call}");
     assert_eq!(json["href"], format!("/api/{api}/v1/errors/{code}"), "{call}");
     assert_eq!(json["code"], format!("{prefix}-{code}"), "{call}");
-    assert!(json["reason"].as_str().is_some_and(|text| text.len() > 10 && text.ends_with('.')), "{json:#}");
+    assert!(
+        json["reason"].as_str().is_some_and(|text| text.len() > 10 && text.ends_with('.')),
+        "{json:#}"
+    );
     assert_eq!(answer.headers["content-type"], "application/json", "{call}");
     if code == 15 {
         assert!(json.get("operation_id").is_none(), "{json:#}");

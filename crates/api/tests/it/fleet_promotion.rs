@@ -4,7 +4,9 @@ use model::instance::Status;
 use serde_json::{Value, json};
 use testing::{Client, TestPaddock, on_both_engines};
 
-use crate::fleet::{DINOSAURS, KAFKAS, ask, charged, fails, grant, kafka, make, organization, still};
+use crate::fleet::{
+    DINOSAURS, KAFKAS, ask, charged, fails, grant, kafka, make, organization, still,
+};
 
 const TO_READY: [Status; 3] = [Status::Preparing, Status::Provisioning, Status::Ready];
 

@@ -4,7 +4,9 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use testing::on_both_engines;
 
-use crate::fleet::{API, KAFKAS, ask, charged, fails, grant, kafka, organization, still, still_with, with_kafka};
+use crate::fleet::{
+    API, KAFKAS, ask, charged, fails, grant, kafka, organization, still, still_with, with_kafka,
+};
 
 on_both_engines! {
     async fn quota_holds_under_concurrency(engine: Engine) {

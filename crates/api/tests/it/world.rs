@@ -57,8 +57,15 @@ impl World {
     pub(crate) async fn picture(&self) -> Value {
         let mut all = json!({});
         for (who, client) in [("ann", &self.ann), ("zoe", &self.zoe), ("admin", &self.admin)] {
-            for list in ["organizations", "users", "invites", "clusters", "deployments", "instances", "events"]
-            {
+            for list in [
+                "organizations",
+                "users",
+                "invites",
+                "clusters",
+                "deployments",
+                "instances",
+                "events",
+            ] {
                 let page = client.get(&format!("/api/v1/{list}?limit=1000")).await.expect(200);
                 all[format!("{who}'s {list}")] = page["items"].clone();
             }

@@ -14,9 +14,8 @@ use crate::support::database;
 const TEXTS: [&str; 12] =
     ["a", "A", "ab", "aB", "a%b", "a_b", "a\\b", "a'b", "a\"; --", "b", "", "%"];
 /// Patterns over them.
-const PATTERNS: [&str; 13] = [
-    "%", "_", "a%", "A%", "%b", "a_b", "a\\%b", "a\\_b", "a\\\\b", "\\", "a\\", "%'%", "a$1?",
-];
+const PATTERNS: [&str; 13] =
+    ["%", "_", "a%", "A%", "%b", "a_b", "a\\%b", "a\\_b", "a\\\\b", "\\", "a\\", "%'%", "a$1?"];
 const COLUMNS: [&str; 7] =
     ["region", "name", "cloud_provider", "status", "owner", "cluster_id", "instance_type"];
 
@@ -120,7 +119,7 @@ async fn made(db: &Db, own: OrganizationId, kind: &str, dice: &mut Dice, n: usiz
 
 fn expr(dice: &mut Dice, depth: u32) -> Expr {
     let column = (*dice.pick(&COLUMNS).unwrap()).to_owned();
-    let mut parts = |dice: &mut Dice| {
+    let parts = |dice: &mut Dice| {
         let n = 2 + dice.below(2);
         (0..n).map(|_| expr(dice, depth - 1)).collect::<Vec<_>>()
     };
