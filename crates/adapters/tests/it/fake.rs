@@ -111,7 +111,9 @@ async fn serve(State(state): State<Arc<Shared>>, request: Request) -> Response {
         Mood::Endless => vec![b' '; 3 << 20].into_response(),
         Mood::Status(status) => {
             let body = json!({"errors": ["it hurts"], "error_description": "it hurts"});
-            (StatusCode::from_u16(status).unwrap(), body.to_string()).into_response()
+            // Where a status sends elsewhere, it is here.
+            let to = [("location", "/elsewhere")];
+            (StatusCode::from_u16(status).unwrap(), to, body.to_string()).into_response()
         }
     }
 }

@@ -71,7 +71,8 @@ fn published(key: u8) -> Value {
     let x = BASE64.encode(pair(key).public_key().as_ref());
     json!({"keys": [
         {"kty": "oct", "kid": "secret", "k": "AAAA"},
-        {"kty": "RSA", "kid": "for-encryption", "use": "enc", "n": "AQAB", "e": "AQAB"},
+        {"kty": "OKP", "crv": "Ed25519", "kid": "for-encryption", "use": "enc", "x": x},
+        {"kty": "OKP", "crv": "Ed25519", "kid": "for-another", "alg": "ES256", "x": x},
         {"kty": "EC", "kid": "odd", "crv": "P-256", "x": "AA", "y": "AA"},
         {"kid": "nothing"},
         {"kty": "OKP", "crv": "Ed25519", "kid": format!("key-{key}"), "x": x},
@@ -193,6 +194,8 @@ async fn what_a_header_may_say_and_what_not() {
         (json!({"alg": "RS256", "kid": "key-1"}), false),
         (json!({"alg": "HS256", "kid": "secret"}), false),
         (json!({"alg": "EdDSA", "kid": "secret"}), false),
+        (json!({"alg": "EdDSA", "kid": "for-encryption"}), false),
+        (json!({"alg": "EdDSA", "kid": "for-another"}), false),
         (json!({"alg": "none"}), false),
     ] {
         let result = verifier.verify(&issuer.with(&header, 1), NOW).await;

@@ -196,8 +196,8 @@ on_both_engines! {
             }
             let unknown = path.replace(&ours.cluster, &foreign_id("x"));
             error(&ours.client.call(method, &unknown, &json!({})).await, 404, 7);
-            let other = path.replace("/kafkas", "/dinosaurs");
-            if other.contains("/dinosaurs/") || other.ends_with("/dinosaurs") {
+            if rest.starts_with("/kafkas") {
+                let other = ours.path(&rest.replace("kafkas", "dinosaurs"));
                 error(&ours.client.call(method, &other, &json!({})).await, 404, 7);
             }
         }

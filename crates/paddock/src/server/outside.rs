@@ -1,6 +1,7 @@
 //! The foreign systems that are set, each behind a guard.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use adapters::dns::rfc2136::{self, Key, Rfc2136};
 use adapters::dns::route53::{self, Route53};
@@ -43,8 +44,15 @@ pub(super) fn build(
 }
 
 fn guard(name: &str, watched: &mut Vec<Arc<dyn Watched>>) -> Arc<Guard> {
-    let noise = || entropy::noise(&OsEntropy);
-    let guard = Arc::new(Guard::new(name, guard::Options::default(), noise));
+    guard_with(name, guard::Options::default(), watched)
+}
+
+fn guard_with(
+    name: &str,
+    options: guard::Options,
+    watched: &mut Vec<Arc<dyn Watched>>,
+) -> Arc<Guard> {
+    let guard = Arc::new(Guard::new(name, options, || entropy::noise(&OsEntropy)));
     watched.push(guard.clone());
     guard
 }
@@ -72,17 +80,13 @@ fn names(
                 region: "us-east-1".into(),
                 endpoint: endpoint.clone(),
                 ttl_s: TTL,
-                sync_for: std::time::Duration::from_mins(2),
+                sync_for: Duration::from_mins(2),
             };
             let dns = Route53::new(options).context("--route53-zone")?;
-            let patient = guard::Options {
-                timeout: std::time::Duration::from_mins(3),
-                ..guard::Options::default()
-            };
-            let noise = || entropy::noise(&OsEntropy);
-            let guard = Arc::new(Guard::new("Route 53", patient, noise));
-            watched.push(guard.clone());
-            Arc::new(Guarded::new(dns, guard))
+            // Longer than it takes until all servers know of a change.
+            let patient =
+                guard::Options { timeout: Duration::from_mins(3), ..guard::Options::default() };
+            Arc::new(Guarded::new(dns, guard_with("Route 53", patient, watched)))
         }
     })
 }
@@ -97,7 +101,13 @@ fn clients(
             let provider = registration::Provider::Issuer(issuer.clone());
             let options = registration::Options::new(provider, token);
             let sso = registration::Registration::new(options).context("--sso-issuer")?;
-            Arc::new(Guarded::new(sso, guard("the OpenID provider", watched)))
+            // A registration whose answer was lost must not be repeated: nobody would know the first.
+            let once = guard::Options {
+                attempts: 1,
+                timeout: Duration::from_secs(30),
+                ..guard::Options::default()
+            };
+            Arc::new(Guarded::new(sso, guard_with("the OpenID provider", once, watched)))
         }
         outside::Sso::Keycloak { url, realm, client_id, client_secret } => {
             let secret = client_secret.clone();
