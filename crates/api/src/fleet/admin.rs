@@ -61,15 +61,15 @@ impl FromRequestParts<App> for Admin {
         let nothing = Error::nothing_here(parts.uri.path());
         let found = identify(parts, app, &kind).await.map_err(IntoResponse::into_response)?;
         let plural = parameter(parts, app, "plural").await;
-        let Some((name, actor)) = found.filter(|_| plural.is_none_or(|it| it == kind.plural)) else {
+        let Some((name, actor)) = found.filter(|_| plural.is_none_or(|it| it == kind.plural))
+        else {
             return Err(nothing.into_response());
         };
         if let Some(Audited(who)) = parts.extensions.get() {
             let _ = who.set(name.clone());
         }
-        let From(from) = From::from_request_parts(parts, app)
-            .await
-            .map_err(IntoResponse::into_response)?;
+        let From(from) =
+            From::from_request_parts(parts, app).await.map_err(IntoResponse::into_response)?;
         let (method, path) = (&parts.method, parts.uri.path());
         tracing::info!(audit = true, user = name, %method, path, %from, "administrator's call");
         Ok(Self { kind, name, actor })
@@ -118,8 +118,7 @@ pub(crate) async fn admin_instance_list(
 ) -> Result<Answer<List<AdminInstance>>, Error> {
     let (kind, page) = (&admin.kind, params.page()?);
     let (order, expr) = (order(kind, &params)?, expr(kind, &params)?);
-    let search =
-        Search { scope: Scope::All, kind: &kind.name, expr: expr.as_ref(), order: &order };
+    let search = Search { scope: Scope::All, kind: &kind.name, expr: expr.as_ref(), order: &order };
     let mut read = app.db.read().await?;
     let total = count(&mut read, &search).await?;
     let (size, skip) = page.of(total);
@@ -174,7 +173,9 @@ mod tests {
     #[test]
     fn which_role_allows_which_method() {
         let catalog = Catalog::built_in();
-        for (kind, prefix) in [("kafka", "kas-fleet-manager-admin"), ("dinosaur", "fleet-manager-admin")] {
+        for (kind, prefix) in
+            [("kafka", "kas-fleet-manager-admin"), ("dinosaur", "fleet-manager-admin")]
+        {
             let kind = catalog.kind(kind).unwrap();
             for (method, read, write, full) in [
                 (Method::GET, true, true, true),

@@ -87,7 +87,8 @@ async fn identify(app: &App, kind: &Kind, named: &str, secret: &str) -> Result<C
     let cluster = hosting::find(&mut read, named).await?;
     let is_its = if oidc::is_jwt(secret) {
         let said = oidc::claims(app, secret).await?;
-        said.client_id.is_some_and(|id| cluster.as_ref().is_some_and(|on| id == client_id(kind, on)))
+        said.client_id
+            .is_some_and(|id| cluster.as_ref().is_some_and(|on| id == client_id(kind, on)))
     } else {
         let (hash, now) = (entropy::hash(secret), app.db.now());
         match agent_token::find(&mut read, &hash, now).await? {
@@ -162,10 +163,14 @@ pub(crate) struct Machines {
 /// Where a cluster's agent finds what observes it.
 #[derive(Default, Serialize, ToSchema)]
 pub(crate) struct Observability {
+    /// Always empty.
     #[serde(rename = "accessToken")]
     access_token: &'static str,
+    /// Always empty.
     channel: &'static str,
+    /// Always empty.
     repository: &'static str,
+    /// Always empty.
     tag: &'static str,
 }
 

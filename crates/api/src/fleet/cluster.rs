@@ -153,7 +153,10 @@ pub(crate) async fn enterprise_cluster_deregister(
     match store::cluster::request_delete(&mut tx, &found).await {
         Ok(_) => tx.commit().await?,
         Err(store::Error::Conflict(_)) => {
-            return Err(Error::new(4, "There are still instances on the cluster: delete them first."));
+            return Err(Error::new(
+                4,
+                "There are still instances on the cluster: delete them first.",
+            ));
         }
         Err(error) => return Err(error.into()),
     }

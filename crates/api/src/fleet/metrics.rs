@@ -217,9 +217,9 @@ fn range(app: &App, params: &Params) -> Result<Range, Error> {
 
 fn number(params: &Params, name: &str, most: i64) -> Result<i64, Error> {
     let number = params.get(name).and_then(|text| text.parse().ok());
-    number.filter(|number| (1..=most).contains(number)).ok_or_else(|| {
-        Error::new(21, format!("{name}: must be a whole number from 1 to {most}."))
-    })
+    number
+        .filter(|number| (1..=most).contains(number))
+        .ok_or_else(|| Error::new(21, format!("{name}: must be a whole number from 1 to {most}.")))
 }
 
 /// The series of an instance, with the labels that users see.

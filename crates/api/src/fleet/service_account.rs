@@ -258,9 +258,13 @@ fn check_name(name: &str) -> Result<(), Error> {
 }
 
 fn check_description(text: &str) -> Result<(), Error> {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || c.is_ascii_whitespace() || ".,-".contains(c);
+    let allowed =
+        |c: char| c.is_ascii_alphanumeric() || c.is_ascii_whitespace() || ".,-".contains(c);
     if !text.chars().all(allowed) {
-        return Err(Error::new(39, "description: only letters, digits, blanks and . , - are allowed."));
+        return Err(Error::new(
+            39,
+            "description: only letters, digits, blanks and . , - are allowed.",
+        ));
     }
     if text.chars().count() > DESCRIPTION_MAX {
         let reason = format!("description: at most {DESCRIPTION_MAX} characters are allowed.");

@@ -114,9 +114,7 @@ pub(crate) struct TokenError {
     tag = "service accounts", security(()),
     request_body(content = TokenForm, content_type = "application/x-www-form-urlencoded"),
     responses((status = 200, body = AccessToken, description = "The token"),
-        (status = 400, body = TokenError, description = "It can't be read"),
-        (status = 401, body = TokenError, description = "The account or its secret is wrong"),
-        (status = 503, body = TokenError, description = "Not right now")))]
+        (status = "default", body = TokenError, description = "Why there is none")))]
 pub(crate) async fn token_create(
     State(app): State<App>,
     headers: HeaderMap,
@@ -152,7 +150,8 @@ pub(crate) async fn token_create(
 }
 
 fn refuse(status: StatusCode, error: &'static str, error_description: &'static str) -> Response {
-    (status, Answer(json!({"error": error, "error_description": error_description}))).into_response()
+    (status, Answer(json!({"error": error, "error_description": error_description})))
+        .into_response()
 }
 
 /// The account and its secret, from the header or the form.

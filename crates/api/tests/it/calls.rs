@@ -76,9 +76,36 @@ pub(crate) fn fleet(on: &Things) -> Vec<Call> {
         "GET /api/{api}/v1/{plural}",
         "GET /api/{api}/v1/{plural}/{id}",
         "DELETE /api/{api}/v1/{plural}/{id}",
+        "GET /api/{api}/v1/{plural}/{id}/metrics/query",
+        "GET /api/{api}/v1/{plural}/{id}/metrics/query_range",
+        "GET /api/{api}/v1/{plural}/{id}/metrics/federate",
+        "GET /api/{api}/v1/agent-clusters/{id}",
+        "GET /api/{api}/v1/agent-clusters/{id}/{plural}",
+        "GET /api/{api}/v1/admin/{plural}",
+        "GET /api/{api}/v1/admin/{plural}/{id}",
+        "DELETE /api/{api}/v1/admin/{plural}/{id}",
+        "GET /api/{api}/v1/service_accounts",
+        "GET /api/{api}/v1/service_accounts/{id}",
+        "DELETE /api/{api}/v1/service_accounts/{id}",
+        "POST /api/{api}/v1/service_accounts/{id}/reset_credentials",
+        "GET /api/{api}/v1/sso_providers",
+        "GET /api/{api}/v1/clusters",
+        "GET /api/{api}/v1/clusters/{id}",
+        "DELETE /api/{api}/v1/clusters/{id}",
+        "GET /api/{api}/v1/clusters/{id}/addon_parameters",
     ];
     let mut table: Vec<Entry> = none.map(|name| (name, Value::Null, vec![])).into();
+    let empty = [
+        "PUT /api/{api}/v1/agent-clusters/{id}/status",
+        "PUT /api/{api}/v1/agent-clusters/{id}/{plural}/status",
+        "PATCH /api/{api}/v1/admin/{plural}/{id}",
+        "POST /api/{api}/v1/admin/{plural}/{id}/revoke_tls_certificate",
+        "POST /api/{api}/v1/clusters",
+        "POST /auth/realms/paddock/protocol/openid-connect/token",
+    ];
+    table.extend(empty.map(|name| (name, json!({}), vec![])));
     table.extend([
+        ("POST /api/{api}/v1/service_accounts", json!({"name": "robot"}), vec![]),
         ("POST /api/{api}/v1/{plural}", json!({"name": "new"}), vec![]),
         ("PATCH /api/{api}/v1/{plural}/{id}", json!({"reauthentication_enabled": false}), vec![]),
         (
@@ -143,6 +170,10 @@ pub(crate) fn fill(template: &str, on: &Things) -> String {
         "instances" | "kafkas" => &on.instance,
         "errors" => return template.replace("{id}", "7"),
         "cloud_providers" => return template.replace("{id}", "aws"),
+        "service_accounts" => {
+            return template.replace("{id}", "00000000-0000-4000-8000-000000000000");
+        }
+        "agent-clusters" => &on.cluster,
         _ => return template.to_owned(),
     };
     template.replace("{id}", id)

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testing::{Client, Engine, TestPaddock, TestSettings, on_both_engines};
 
-use crate::fleet_mock::{API, ask, error, parameter, register, registration, foreign_id};
+use crate::fleet_mock::{API, ask, error, foreign_id, parameter, register, registration};
 
 const TOKEN: &str = "/auth/realms/paddock/protocol/openid-connect/token";
 

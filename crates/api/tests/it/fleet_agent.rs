@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde_json::json;
 use testing::{Engine, FakeDns, FakeSeal, FakeSso, TestPaddock, TestSettings, on_both_engines};
 
-use crate::fleet_mock::{API, DNS, ask, condition, error, foreign_id, kafka_path, register, state, works};
+use crate::fleet_mock::{
+    API, DNS, ask, condition, error, foreign_id, kafka_path, register, state, works,
+};
 
 on_both_engines! {
     async fn a_minimal_agent_drives_an_instance_from_asked_for_to_gone(engine: Engine) {

@@ -22,9 +22,11 @@ impl Backend for FakeBackend {
         let labels = [("__name__", "kafka_topic_bytes"), ("topic", "t\"1"), ("pod_ip", "10.0.0.1")];
         let labels: BTreeMap<String, String> =
             labels.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-        let values = vec![(Time(1_000_000), 1.0), (Time(2_000_000), f64::NAN), (Time(3_000_000), 2.5)];
+        let values =
+            vec![(Time(1_000_000), 1.0), (Time(2_000_000), f64::NAN), (Time(3_000_000), 2.5)];
         let is_down = wanted.names.iter().any(|name| name == "down");
-        let answer = if is_down { Err("it is down".into()) } else { Ok(vec![Series { labels, values }]) };
+        let answer =
+            if is_down { Err("it is down".into()) } else { Ok(vec![Series { labels, values }]) };
         Box::pin(std::future::ready(answer))
     }
 }

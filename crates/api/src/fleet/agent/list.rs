@@ -4,9 +4,9 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
-use futures_util::StreamExt;
 use engine::instance::credentials;
 use engine::port::Client;
+use futures_util::StreamExt;
 use model::instance::{Instance, Status};
 use model::kind::{Kind, LimitValue, Shown, Size};
 use serde::Serialize;

@@ -150,6 +150,7 @@ async fn move_on(tx: &mut Tx, kind: &Kind, mut now: Instance) -> store::Result<(
     now.detail.desired = Versions::default();
     now.detail.routes.clear();
     now.detail.is_agent_ready = false;
-    let reason = "The agent of its cluster has no room for it after all; it waits for another cluster.";
+    let reason =
+        "The agent of its cluster has no room for it after all; it waits for another cluster.";
     instance::advance(tx, &mut now, Status::Accepted, reason).await
 }

@@ -132,7 +132,10 @@ async fn take_in(app: &App, agent: &Agent, heard: Heard) -> Result<(), Error> {
     if heard.readiness == Readiness::Ready {
         let short = hosting::set_units(&mut tx, id, &heard.units).await?;
         now.shortage = (!short.is_empty()).then(|| {
-            format!("It can host. Its agent has less than is in use, which stays: {}.", short.join("; "))
+            format!(
+                "It can host. Its agent has less than is in use, which stays: {}.",
+                short.join("; ")
+            )
         });
         if let Some(versions) = heard.versions {
             now.versions.insert(kind.name.clone(), versions);

@@ -56,9 +56,10 @@ impl Registration {
         let machines = self.machines(&format!("{}_machine_pool_node_count", kind.name))?;
         let is_private = self.is_private(&format!("access_{}_via_private_network", kind.plural))?;
         let text = |of: &Option<String>| of.clone().unwrap_or_default();
-        let (cloud, region) = kind
-            .place(&text(&self.cloud_provider), &text(&self.region))
-            .map_err(|error| Error::new(error.code(), crate::fleet::error::sentence(&error.to_string())))?;
+        let (cloud, region) =
+            kind.place(&text(&self.cloud_provider), &text(&self.region)).map_err(|error| {
+                Error::new(error.code(), crate::fleet::error::sentence(&error.to_string()))
+            })?;
         let new = NewCluster {
             name: self.cluster_id.clone(),
             provider: Provider::Agent,
@@ -137,7 +138,10 @@ mod tests {
     fn what_is_registered() {
         let (new, hosting) = read(json!({})).unwrap();
         assert_eq!((new.cloud_provider.as_str(), new.region.as_str()), ("local", "local"));
-        assert_eq!((hosting.machines, hosting.is_private, hosting.is_foreign), (Some(6), true, true));
+        assert_eq!(
+            (hosting.machines, hosting.is_private, hosting.is_foreign),
+            (Some(6), true, true)
+        );
         let (new, _) = read(json!({"cloud_provider": "aws", "region": "eu-west-1"})).unwrap();
         assert_eq!((new.cloud_provider.as_str(), new.region.as_str()), ("aws", "eu-west-1"));
     }

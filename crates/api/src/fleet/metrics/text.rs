@@ -11,7 +11,8 @@ pub(super) fn exposition(series: &[Series]) -> String {
     let mut text = String::new();
     let mut last = "";
     for one in sorted {
-        let (Some(name), Some((at, value))) = (one.labels.get("__name__"), one.values.last()) else {
+        let (Some(name), Some((at, value))) = (one.labels.get("__name__"), one.values.last())
+        else {
             continue;
         };
         if name != last {
