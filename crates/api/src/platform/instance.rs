@@ -143,7 +143,20 @@ impl Wanted {
             ("reauthentication", self.reauthentication.is_some(), offers.reauthentication),
         ] {
             if is_given && !is_offered {
-                return Err(Problem::field(field, format!("{} does not offer it", kind.name)));
+                return Err(not_offered(field, kind));
+            }
+        }
+        for (field, text) in [
+            ("plan", &self.plan),
+            ("cloud_provider", &self.cloud_provider),
+            ("region", &self.region),
+            ("billing_model", &self.billing_model),
+            ("marketplace", &self.marketplace),
+            ("billing_cloud_account_id", &self.billing_cloud_account_id),
+            ("cluster_id", &self.cluster_id),
+        ] {
+            if text.as_ref().is_some_and(String::is_empty) {
+                return Err(Problem::field(field, "must not be empty; leave it out instead"));
             }
         }
         Ok(crate::instance::Wanted {
@@ -198,6 +211,10 @@ impl From<Refused> for Problem {
             Refused::Asked { field, reason, .. } => Problem::field(field, reason),
         }
     }
+}
+
+fn not_offered(field: &str, kind: &Kind) -> Problem {
+    Problem::field(field, format!("the kind {} does not offer it", kind.name))
 }
 
 /// The kind of that name.
@@ -301,6 +318,10 @@ pub(crate) async fn instance_update(
     let mut found = store::instance::take(&mut tx, caller.scope(), id).await?;
     must_be_allowed(&caller, &found)?;
     seen.check(found.generation)?;
+    let kind = known(&app, &found.kind)?;
+    if wanted.reauthentication.is_some() && !kind.offers.reauthentication {
+        return Err(not_offered("reauthentication", &kind));
+    }
     let wanted = Change { owner: wanted.owner, reauthentication: wanted.reauthentication };
     change(&app, &mut tx, &mut found, &wanted).await?;
     tx.commit().await?;
