@@ -67,7 +67,7 @@ async fn admitted(app: &App, caller: &Caller) -> Result<(), Error> {
     Ok(())
 }
 
-async fn parameter(parts: &mut Parts, app: &App, name: &str) -> Option<String> {
+pub(super) async fn parameter(parts: &mut Parts, app: &App, name: &str) -> Option<String> {
     let all = RawPathParams::from_request_parts(parts, app).await.ok()?;
     all.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_owned())
 }
