@@ -29,15 +29,11 @@ pub(crate) async fn run(command: Command, api: &Api, printer: &mut Printer) -> R
         Command::Instance(command) => instance::run(command, api, printer).await,
         Command::DeniedOwner(command) => denied_owner::run(command, api, printer).await,
     };
-    outcome.map_err(with_next)
+    outcome.map_err(|error| match error.status() {
+        Some(403) => error.or_next(NEXT),
+        _ => error,
+    })
 }
 
-/// Others than administrators are told no, or that there is nothing.
-fn with_next(error: Error) -> Error {
-    match error.status() {
-        Some(403 | 404) => error.or_next(
-            r#"this is for the platform administrator; "paddock whoami" shows who you are"#,
-        ),
-        _ => error,
-    }
-}
+/// What to do for who is not the administrator.
+const NEXT: &str = r#"sign in as the platform administrator: run "paddock login --username admin""#;

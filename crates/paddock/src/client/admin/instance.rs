@@ -80,6 +80,14 @@ Example:
 
 /// Carries out one of the commands.
 pub(super) async fn run(command: Command, api: &Api, printer: &mut Printer) -> Result<(), Error> {
+    carry_out(command, api, printer).await.map_err(|error| match error.status() {
+        // For others than administrators these calls don't exist.
+        Some(404) => error.or_next(super::NEXT),
+        _ => error,
+    })
+}
+
+async fn carry_out(command: Command, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     match command {
         Command::List { kind, filter, limit } => {
             let services = catalog::some(api, kind.as_deref()).await?;

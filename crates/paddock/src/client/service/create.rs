@@ -79,16 +79,21 @@ impl Spec {
     }
 }
 
-/// Where to look for what would be granted.
+/// Where to look for what would be granted. What the limit of the quota forbids is a conflict about no field.
 fn with_next(error: Error) -> Error {
-    let offered = ["cloud_provider", "region", "billing_model"];
-    match error.status() {
-        Some(403) => error.or_next(r#""paddock quota" shows what you may have"#),
-        Some(_) if error.is_about("plan") || offered.iter().any(|field| error.is_about(field)) => {
-            error.or_next(r#""paddock service kinds" shows what can be had"#)
-        }
-        _ => error,
-    }
+    let is_about = |fields: &[&str]| fields.iter().any(|field| error.is_about(field));
+    let next = if is_about(&["cloud_provider", "region", "billing_model"]) {
+        r#""paddock service kinds" shows what can be had"#
+    } else if is_about(&["plan"]) {
+        r#""paddock service kinds" shows what can be had, "paddock quota" what you may have"#
+    } else if is_about(&["cluster_id"]) {
+        r#""paddock cluster list" shows which clusters are the organization's own"#
+    } else if error.status() == Some(409) && !is_about(&["name"]) {
+        r#""paddock quota" shows what you may have, and what of it you have"#
+    } else {
+        return error;
+    };
+    error.or_next(next)
 }
 
 #[cfg(test)]
