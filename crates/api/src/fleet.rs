@@ -49,11 +49,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(place::region_list))
         .routes(routes!(instance_type::instance_type_list))
         .routes(routes!(instance::instance_list, create::instance_create))
-        .routes(routes!(
-            instance::instance_get,
-            change::instance_update,
-            instance::instance_delete
-        ))
+        .routes(routes!(instance::instance_get, change::instance_update, instance::instance_delete))
         .routes(routes!(promote::instance_promote))
         .routes(routes!(agent::agent_cluster_get))
         .routes(routes!(agent::status::agent_cluster_report))
@@ -101,7 +97,9 @@ pub(crate) fn family(app: &App, path: &str) -> Option<Arc<Kind>> {
 /// What is at a path of a kind's API that has no route: nothing, for those who are signed in.
 pub(crate) async fn nothing(app: &App, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
-    match <Caller as axum::extract::FromRequestParts<App>>::from_request_parts(&mut parts, app).await {
+    match <Caller as axum::extract::FromRequestParts<App>>::from_request_parts(&mut parts, app)
+        .await
+    {
         Ok(_) => Error::nothing_here(parts.uri.path()).into_response(),
         Err(problem) => problem.into_response(),
     }

@@ -62,7 +62,10 @@ impl FromRequestParts<App> for Tenant {
 async fn admitted(app: &App, caller: &Caller) -> Result<(), Error> {
     let mut read = app.db.read().await?;
     if app.rules.is_denied(&mut read, &caller.user.username).await? {
-        return Err(Error::new(4, format!("User '{}' is denied this service.", caller.user.username)));
+        return Err(Error::new(
+            4,
+            format!("User '{}' is denied this service.", caller.user.username),
+        ));
     }
     Ok(())
 }

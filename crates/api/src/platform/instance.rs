@@ -213,7 +213,9 @@ fn known(app: &App, name: &str) -> Result<std::sync::Arc<Kind>, Problem> {
 async fn must_not_be_denied(app: &App, caller: &Caller) -> Result<(), Problem> {
     let mut read = app.db.read().await?;
     if app.rules.is_denied(&mut read, &caller.user.username).await? {
-        return Err(Problem::forbidden("You may not have instances; ask the platform administrator."));
+        return Err(Problem::forbidden(
+            "You may not have instances; ask the platform administrator.",
+        ));
     }
     Ok(())
 }
@@ -252,7 +254,10 @@ pub(crate) async fn instance_list(
     let page = slice.page()?;
     let filter = Filter {
         id: None,
-        kind: filter.kind.map(|name| known(&app, &name).map(|kind| kind.name.clone())).transpose()?,
+        kind: filter
+            .kind
+            .map(|name| known(&app, &name).map(|kind| kind.name.clone()))
+            .transpose()?,
         name: filter.name,
         owner: filter.owner,
         cluster: filter.cluster_id.map(|text| id_field("cluster_id", &text)).transpose()?,
@@ -316,8 +321,7 @@ pub(crate) async fn instance_delete(
     let found = store::instance::take(&mut tx, caller.scope(), id).await?;
     must_be_allowed(&caller, &found)?;
     let reason = format!("{} asked for its deletion.", caller.user.username);
-    let leaving =
-        store::instance::request_delete(&mut tx, caller.scope(), id, &reason).await?;
+    let leaving = store::instance::request_delete(&mut tx, caller.scope(), id, &reason).await?;
     tx.commit().await?;
     Ok((StatusCode::ACCEPTED, Answer(leaving.into())))
 }

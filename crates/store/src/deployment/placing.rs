@@ -87,7 +87,9 @@ async fn decided(tx: &mut Tx, id: DeploymentId) -> Result<Deployment> {
 pub async fn preempt(tx: &mut Tx, victim: ReplicaId, by: ReplicaId, reason: &str) -> Result<()> {
     let deployment = decided(tx, victim.deployment).await?;
     if deployment.instance_id.is_some() {
-        return Err(Error::Conflict(format!("{victim} belongs to an instance, which never yields")));
+        return Err(Error::Conflict(format!(
+            "{victim} belongs to an instance, which never yields"
+        )));
     }
     let replicas = replica::of(tx, victim.deployment).await?;
     let found = replicas.into_iter().find(|replica| replica.id == victim);
