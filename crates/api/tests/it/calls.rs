@@ -165,7 +165,7 @@ pub(crate) fn fill(template: &str, on: &Things) -> String {
         "organizations" => &on.organization,
         "users" => &on.user,
         "invites" => &on.invite,
-        "cluster" | "clusters" => &on.cluster,
+        "cluster" | "clusters" | "agent-clusters" => &on.cluster,
         "deployment" | "deployments" => &on.deployment,
         "instances" | "kafkas" => &on.instance,
         "errors" => return template.replace("{id}", "7"),
@@ -173,7 +173,6 @@ pub(crate) fn fill(template: &str, on: &Things) -> String {
         "service_accounts" => {
             return template.replace("{id}", "00000000-0000-4000-8000-000000000000");
         }
-        "agent-clusters" => &on.cluster,
         _ => return template.to_owned(),
     };
     template.replace("{id}", id)
