@@ -1,7 +1,7 @@
 //! Administrators' calls: all organizations' instances, for those who may.
 
 use serde_json::{Value, json};
-use testing::{Engine, TestPaddock, TestSettings, on_both_engines};
+use testing::{TestPaddock, TestSettings, on_both_engines};
 
 use crate::fleet_mock::{API, ask, error, kafka_path, register};
 use crate::fleet_oidc::{FakeTokens, person};
