@@ -73,8 +73,12 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         seal: outside.seal.clone(),
         foreign,
     };
-    let app =
-        App::new(db.clone(), api_settings(&settings, of_fleet, runtime.as_deref()), parts, stop.clone());
+    let app = App::new(
+        db.clone(),
+        api_settings(&settings, of_fleet, runtime.as_deref()),
+        parts,
+        stop.clone(),
+    );
     let made_up = app.ensure_admin(settings.admin_password.as_deref()).await;
     let made_up =
         made_up.map_err(|problem| anyhow::anyhow!("the administrator can't be made: {problem}"))?;
