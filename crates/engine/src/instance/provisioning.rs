@@ -2,7 +2,7 @@
 
 use model::cluster::Cluster;
 use model::deployment::{self, Deployment};
-use model::instance::{Instance, Status};
+use model::instance::{Instance, Rest, Status};
 use model::kind::Kind;
 use model::work::Next;
 use store::deployment::hosting;
@@ -80,11 +80,11 @@ async fn with_own_agent(
 }
 
 fn resting(seen: &Instance) -> String {
-    match seen.expires_at {
-        Some(end) => {
+    match (seen.detail.rest, seen.expires_at) {
+        (Some(Rest::Entitlement), Some(end)) => {
             format!("It rests, because nobody is entitled to it any more; it ends at {end}.")
         }
-        None => "It rests, because an administrator said so.".into(),
+        _ => "It rests, because an administrator said so.".into(),
     }
 }
 

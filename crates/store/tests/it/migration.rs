@@ -8,10 +8,13 @@ use testing::{Engine, on_both_engines, rows};
 
 use crate::support::{commit_note, database, notes, open, texts};
 
+/// All that there are.
+const MIGRATIONS: [&str; 2] = ["0001_foundation", "0002_instance"];
+
 on_both_engines! {
     async fn an_empty_database_is_brought_up_to_date(engine: Engine) {
         let database = database(engine).await;
-        assert_eq!(applied(&database.db).await, ["0001_foundation"]);
+        assert_eq!(applied(&database.db).await, MIGRATIONS);
         rows::tenant(&database.db, "acme").await;
     }
 
@@ -19,7 +22,7 @@ on_both_engines! {
         let database = database(engine).await;
         commit_note(&database.db, "stays").await.unwrap();
         let again = database.replica(Arc::new(SystemClock)).await;
-        assert_eq!(applied(&again).await, ["0001_foundation"]);
+        assert_eq!(applied(&again).await, MIGRATIONS);
         assert_eq!(notes(&again).await, ["stays"]);
     }
 
@@ -44,7 +47,7 @@ on_both_engines! {
         let replicas: Vec<_> = (0..8).map(opening).collect();
         for replica in replicas {
             let db = replica.await.unwrap().unwrap();
-            assert_eq!(applied(&db).await, ["0001_foundation"]);
+            assert_eq!(applied(&db).await, MIGRATIONS);
         }
         assert_eq!(notes(&open(&url).await.unwrap()).await.len(), 8);
     }
@@ -57,7 +60,7 @@ on_both_engines! {
         tx.commit().await.unwrap();
         let error = open(&database.url()).await.err().expect("it is refused").to_string();
         assert!(error.contains("newer Paddock") && error.contains("9999_future"), "{error}");
-        assert_eq!(applied(&database.db).await, ["0001_foundation", "9999_future"]);
+        assert_eq!(applied(&database.db).await, ["0001_foundation", "0002_instance", "9999_future"]);
     }
 }
 

@@ -1,3 +1,5 @@
+//! What administrators may change, case by case.
+
 use super::*;
 use crate::instance::sample::instance;
 use crate::kind::Catalog;
