@@ -274,7 +274,10 @@ pub(crate) async fn clear_away(tx: &mut Tx, deployment: &Deployment) -> Result<(
     if let Some(id) = deployment.pinned_to {
         tx.count(Counter::Cluster(id), -1);
     }
-    tx.count(Counter::Organization(deployment.organization_id), -1);
+    // What belongs to an instance is counted by its quota.
+    if deployment.instance_id.is_none() {
+        tx.count(Counter::Organization(deployment.organization_id), -1);
+    }
     append(tx, deployment, "deleted").await
 }
 

@@ -1,10 +1,12 @@
 //! The books of capacity: what they say against what is there.
 
+use std::collections::BTreeMap;
+
 use model::deployment::Deployment;
 use model::event::Actor;
 use model::{Place, Resources};
 use store::deployment::{losing, placing};
-use store::{Db, Page, Scope, cluster, deployment, organization};
+use store::{Db, Page, Scope, account, cluster, deployment, instance, organization};
 
 /// Are the books right? What is used is what was taken by hand and what deployments hold; the
 /// counters say what the rows say. Panics if not.
@@ -41,9 +43,27 @@ pub async fn check_books(db: &Db) {
     }
     let owners = organization::list(&mut tx, Scope::All, &page).await.expect("organizations");
     for owner in owners {
-        let own = all.iter().filter(|one| one.organization_id == owner.id);
+        let is_own =
+            |one: &&&Deployment| one.organization_id == owner.id && one.instance_id.is_none();
+        let own = all.iter().filter(is_own);
         assert_eq!(owner.deployments, count(own), "{owner:?}");
     }
+    check_accounts(&mut tx, &page).await;
+}
+
+/// What accounts say is what instances are charged with.
+async fn check_accounts(tx: &mut store::Tx, page: &Page) {
+    let all = instance::list(tx, Scope::All, &instance::Filter::default(), page).await;
+    let mut charged: BTreeMap<(String, String, String), i64> = BTreeMap::new();
+    for one in all.expect("instances") {
+        for charge in one.detail.charges {
+            let key = (one.kind.clone(), charge.holder, charge.account);
+            *charged.entry(key).or_default() += charge.units;
+        }
+    }
+    let kept = account::all(tx).await.expect("accounts").into_iter();
+    let kept = kept.map(|(kind, charge)| ((kind, charge.holder, charge.account), charge.units));
+    assert_eq!(kept.collect::<BTreeMap<_, _>>(), charged);
 }
 
 /// A transaction all of whose statements see the same.

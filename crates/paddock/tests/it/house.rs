@@ -181,3 +181,31 @@ fn no_file_knows_the_machine_that_it_was_written_on() {
         }
     }
 }
+
+/// Where a kind may be named: the catalog's own files, words that others' APIs and files have, examples.
+const MAY_NAME_KINDS: &[&str] = &[
+    "crates/api/src/fleet/",
+    "crates/model/src/kind/catalog.rs",
+    "crates/model/src/quota/file.rs",
+    "crates/paddock/src/client/",
+];
+
+#[test]
+fn kinds_are_data_the_code_names_none() {
+    for name in files().iter().filter(|name| is_code(name)) {
+        let text = fs::read_to_string(root().join(name)).unwrap();
+        // Unit tests come last in a file.
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            let line = line.to_lowercase();
+            let names_one = line.contains("kafka") || line.contains("dinosaur");
+            assert!(!names_one, "{name} names a kind: {line}");
+        }
+    }
+}
+
+fn is_code(name: &str) -> bool {
+    let is_source = name.starts_with("crates/") && name.contains("/src/") && name.ends_with(".rs");
+    let is_test = name.contains("/tests") || name.ends_with("/sample.rs");
+    is_source && !is_test && !MAY_NAME_KINDS.iter().any(|place| name.starts_with(place))
+}

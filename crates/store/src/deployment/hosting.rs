@@ -7,7 +7,7 @@ use model::replica::Replica;
 use model::{DeploymentId, Resources};
 
 use super::{replica, take_with_places};
-use crate::db::{Counter, Json, params, sql};
+use crate::db::{Json, params, sql};
 use crate::{Result, Scope, Tx, cluster};
 
 /// Has capacity be held for an instance, as soon as there is some.
@@ -32,7 +32,6 @@ pub async fn hold(
     if let Some(id) = instance.pinned_to {
         cluster::add_deployment(tx, id, i64::MAX).await?;
     }
-    tx.count(Counter::Organization(instance.organization_id), 1);
     Ok(super::insert(tx, instance.organization_id, &new, Some(instance.id)).await?.id)
 }
 

@@ -1,3 +1,5 @@
+//! What agents say, case by case.
+
 use super::*;
 use crate::instance::sample::{instance, xid};
 use crate::kind::Catalog;

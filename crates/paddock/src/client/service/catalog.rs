@@ -30,7 +30,6 @@ pub(crate) struct Service {
 /// The part of a plan that the client shows.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Plan {
-    #[serde(rename = "plan")]
     pub(super) name: String,
     #[serde(default)]
     pub(super) billing_models: Vec<String>,
