@@ -1,10 +1,10 @@
 //! The control plane's side of the agent inside the server: what it shall do, what it says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use model::ClusterId;
-use model::agent::{Desired, Report};
+use model::agent::{Desired, Observed, ReplicaId, Report};
 use model::cluster::Provider;
 use model::event::Actor;
 use store::deployment::reporting::{self, Served};
@@ -24,13 +24,25 @@ pub async fn desired(db: &Db, provider: Provider, all: bool) -> store::Result<Ve
 /// Takes in what the agent says, cluster by cluster. An error means that it shall try again.
 pub async fn report(db: &Db, reports: &[Report]) -> store::Result<()> {
     let mut by_cluster: BTreeMap<ClusterId, Vec<&Report>> = BTreeMap::new();
-    for report in reports {
+    for report in up_to_date(reports) {
         by_cluster.entry(report.cluster).or_default().push(report);
     }
     for (cluster, reports) in by_cluster {
         report_of(db, cluster, &reports).await?;
     }
     Ok(())
+}
+
+/// The reports without those that say that something starts, if another says how that went.
+fn up_to_date(reports: &[Report]) -> Vec<&Report> {
+    let mut later: HashSet<(ReplicaId, i64)> = HashSet::new();
+    let newest_first = reports.iter().rev().filter(|report| {
+        let is_last = later.insert((report.replica, report.generation));
+        is_last || report.observed != Observed::Starting
+    });
+    let mut kept: Vec<&Report> = newest_first.collect();
+    kept.reverse();
+    kept
 }
 
 /// Together if that works, else one by one, so that a report that makes no sense does not keep the
@@ -104,5 +116,33 @@ async fn wake_clusters(db: &Db) {
     if let Err(error) = woken.await {
         let error: store::Error = error;
         tracing::warn!(%error, "clusters will notice their agent a little later");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{DeploymentId, Xid};
+
+    use super::*;
+
+    #[test]
+    fn that_it_starts_is_left_out_if_more_is_known() {
+        let report = |number: u32, generation: i64, observed: Observed| Report {
+            replica: ReplicaId { deployment: DeploymentId(Xid::new(1, [0; 5], 1)), number },
+            cluster: ClusterId(Xid::new(1, [0; 5], 2)),
+            generation,
+            observed,
+            tail: Vec::new(),
+        };
+        let running = || Observed::Running { endpoints: Vec::new() };
+        let said = [
+            report(0, 1, Observed::Starting),
+            report(1, 1, Observed::Starting),
+            report(0, 1, running()),
+            report(0, 2, Observed::Starting),
+            report(0, 1, Observed::Gone),
+        ];
+        let kept: Vec<&Report> = up_to_date(&said);
+        assert_eq!(kept, [&said[1], &said[2], &said[3], &said[4]]);
     }
 }
