@@ -1,6 +1,6 @@
 //! The agent's loop: one small task per replica, one reporter for all.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -249,12 +249,27 @@ async fn say(
 async fn report_all<L: Link>(link: Arc<L>, mut inbox: mpsc::Receiver<Report>) {
     let mut batch = Vec::with_capacity(BATCH);
     while inbox.recv_many(&mut batch, BATCH).await > 0 {
+        leave_out_the_outdated(&mut batch);
         while let Err(LinkError(error)) = link.report(&batch).await {
             tracing::warn!(%error, "the control plane does not take reports, trying again");
             tokio::time::sleep(RETRY).await;
         }
         batch.clear();
     }
+}
+
+/// Leaves out that something starts if the same batch says how that went.
+fn leave_out_the_outdated(batch: &mut Vec<Report>) {
+    let mut later: HashSet<(ReplicaId, i64)> = HashSet::new();
+    let mut kept = Vec::with_capacity(batch.len());
+    for report in batch.drain(..).rev() {
+        let is_news = later.insert((report.replica, report.generation));
+        if is_news || report.observed != Observed::Starting {
+            kept.push(report);
+        }
+    }
+    kept.reverse();
+    *batch = kept;
 }
 
 #[cfg(test)]

@@ -14,7 +14,9 @@ use store::{Db, Stop, task};
 
 use crate::cache::{self, Cache};
 use crate::logs::Logs;
+use crate::metrics_backend::MetricsBackend;
 use crate::observe::Metrics;
+use crate::oidc::Oidc;
 use crate::password::Passwords;
 use crate::pulse::Pulse;
 use crate::relay::Relay;
@@ -35,6 +37,14 @@ pub struct Settings {
     pub patience: Patience,
     /// What `self/info` says of the container runtime.
     pub runtime: String,
+    /// What verifies tokens of other providers, if they are accepted.
+    pub oidc: Oidc,
+    /// Where clients of instances sign in, if instances have clients there.
+    pub sign_in: Option<SignIn>,
+    /// Where the metrics of instances are, if they are somewhere.
+    pub metrics: MetricsBackend,
+    /// How many service accounts an organization may have.
+    pub max_service_accounts: i64,
 }
 
 impl Default for Settings {
@@ -46,8 +56,23 @@ impl Default for Settings {
             request_timeout: Duration::from_secs(30),
             patience: Patience::default(),
             runtime: "none".into(),
+            oidc: Oidc::default(),
+            sign_in: None,
+            metrics: MetricsBackend::default(),
+            max_service_accounts: 50,
         }
     }
+}
+
+/// Where clients of instances sign in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignIn {
+    /// Who issues their tokens.
+    pub issuer: String,
+    /// Where they get them.
+    pub token_url: String,
+    /// The keys that these are signed with.
+    pub jwks_url: String,
 }
 
 /// What of the rest of the server the application asks.

@@ -4,12 +4,14 @@
 //! and in the others by the event that they follow.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use model::Time;
 use model::user::User;
 use store::{Db, Scope, event};
+
+use crate::oidc::Foreign;
 
 /// How long an answer is believed.
 const BELIEVED_FOR: Duration = Duration::from_secs(10);
@@ -21,10 +23,13 @@ pub(crate) struct Cache(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
-    users: HashMap<String, (User, Time)>,
+    users: HashMap<String, (Signed, Time)>,
     /// How often all was forgotten.
     epoch: u64,
 }
+
+/// A user, and what its token says beside that.
+type Signed = (User, Option<Arc<Foreign>>);
 
 /// When somebody began to look: what was seen before a change is not remembered after it.
 #[derive(Clone, Copy)]
@@ -32,14 +37,21 @@ pub(crate) struct Epoch(u64);
 
 impl Cache {
     /// Who that is, if it is known; otherwise what [`Cache::put`] wants to know later.
-    pub(crate) fn get(&self, hash: &str, now: Time) -> Result<User, Epoch> {
+    pub(crate) fn get(&self, hash: &str, now: Time) -> Result<Signed, Epoch> {
         let known = self.lock();
         let found = known.users.get(hash).filter(|(_, until)| *until > now);
-        found.map(|(user, _)| user.clone()).ok_or(Epoch(known.epoch))
+        found.map(|(signed, _)| signed.clone()).ok_or(Epoch(known.epoch))
     }
 
     /// Remembers a user, until `end` at the latest; not if anybody has changed meanwhile.
-    pub(crate) fn put(&self, hash: &str, user: &User, since: Epoch, now: Time, end: Time) {
+    pub(crate) fn put(
+        &self,
+        hash: &str,
+        (user, foreign): (&User, Option<Arc<Foreign>>),
+        since: Epoch,
+        now: Time,
+        end: Time,
+    ) {
         let mut known = self.lock();
         if known.epoch != since.0 {
             return;
@@ -47,7 +59,8 @@ impl Cache {
         if known.users.len() >= MAX_ENTRIES {
             known.users.clear();
         }
-        known.users.insert(hash.to_owned(), (user.clone(), (now + BELIEVED_FOR).min(end)));
+        let until = (now + BELIEVED_FOR).min(end);
+        known.users.insert(hash.to_owned(), ((user.clone(), foreign), until));
     }
 
     pub(crate) fn clear(&self) {

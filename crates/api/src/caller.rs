@@ -1,6 +1,7 @@
 //! Who calls: a bearer token or HTTP Basic, on every call that needs to know.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{ConnectInfo, FromRequestParts};
@@ -13,6 +14,7 @@ use model::event::Actor;
 use model::user::{Access, Role, User};
 use store::{Scope, agent_token, entropy, token};
 
+use crate::oidc::{self, Foreign};
 use crate::{App, Problem, account};
 
 /// Somebody who is signed in.
@@ -22,6 +24,8 @@ pub(crate) struct Caller {
     pub(crate) user: User,
     /// The hash of the token, if it was one.
     pub(crate) token: Option<String>,
+    /// What the token says beside that, if it is of another provider.
+    pub(crate) foreign: Option<Arc<Foreign>>,
 }
 
 impl Caller {
@@ -46,6 +50,26 @@ impl Caller {
         self.user.access == Access::Platform
     }
 
+    /// Did the caller sign in elsewhere, with this role?
+    pub(crate) fn has_role(&self, role: &str) -> bool {
+        self.foreign.as_ref().is_some_and(|foreign| foreign.roles.iter().any(|one| one == role))
+    }
+
+    /// Does the caller administer its organization?
+    pub(crate) fn is_owner(&self) -> bool {
+        self.user.role == Role::Owner || self.is_admin()
+    }
+
+    /// What the caller's organization is called where it signs in, if that is elsewhere.
+    pub(crate) fn foreign_organization(&self) -> Option<&str> {
+        self.foreign.as_ref().map(|foreign| foreign.organization.as_str())
+    }
+
+    /// What the caller's account is called there.
+    pub(crate) fn foreign_account(&self) -> Option<&str> {
+        self.foreign.as_ref().and_then(|foreign| foreign.account.as_deref())
+    }
+
     /// A shared cluster is everybody's to see and the administrator's to change.
     pub(crate) fn may_change(&self, cluster: &Cluster) -> Result<(), Problem> {
         if cluster.organization_id.is_some() || self.is_admin() {
@@ -58,7 +82,7 @@ impl Caller {
     }
 
     pub(crate) fn must_be_owner(&self) -> Result<(), Problem> {
-        if self.user.role == Role::Owner || self.is_admin() {
+        if self.is_owner() {
             return Ok(());
         }
         Err(Problem::forbidden("Only an owner of the organization may do this; ask one of them."))
@@ -101,15 +125,26 @@ pub(crate) fn authorization(headers: &HeaderMap) -> Option<(&str, &str)> {
 async fn by_token(app: &App, secret: &str) -> Result<Caller, Problem> {
     let (hash, now) = (entropy::hash(secret), app.db.now());
     let since = match app.cache.get(&hash, now) {
-        Ok(user) => return Ok(Caller { user, token: Some(hash) }),
+        Ok((user, foreign)) => {
+            let token = foreign.is_none().then_some(hash);
+            return Ok(Caller { user, token, foreign });
+        }
         Err(since) => since,
     };
+    if oidc::is_jwt(secret) {
+        let said = oidc::claims(app, secret).await?;
+        let (user, foreign) = oidc::user(app, &said).await?;
+        let foreign = Some(Arc::new(foreign));
+        app.cache.put(&hash, (&user, foreign.clone()), since, now, said.expires_at);
+        // There is no token here that could be ended.
+        return Ok(Caller { user, token: None, foreign });
+    }
     let found = token::find(&mut app.db.read().await?, &hash, now).await?;
     let (user, expires_at) = found.ok_or_else(|| {
         Problem::unauthenticated("The token is not valid or has ended; sign in again.")
     })?;
-    app.cache.put(&hash, &user, since, now, expires_at);
-    Ok(Caller { user, token: Some(hash) })
+    app.cache.put(&hash, (&user, None), since, now, expires_at);
+    Ok(Caller { user, token: Some(hash), foreign: None })
 }
 
 async fn by_password(app: &App, value: &str, from: IpAddr) -> Result<Caller, Problem> {
@@ -120,12 +155,12 @@ async fn by_password(app: &App, value: &str, from: IpAddr) -> Result<Caller, Pro
     // Remembered under a name that a token can't have: those hash without a prefix.
     let (hash, now) = (entropy::hash(&format!("basic {value}")), app.db.now());
     let since = match app.cache.get(&hash, now) {
-        Ok(user) => return Ok(Caller { user, token: None }),
+        Ok((user, foreign)) => return Ok(Caller { user, token: None, foreign }),
         Err(since) => since,
     };
     let user = account::verify(app, username, password, from).await?;
-    app.cache.put(&hash, &user, since, now, now + Duration::from_mins(1));
-    Ok(Caller { user, token: None })
+    app.cache.put(&hash, (&user, None), since, now, now + Duration::from_mins(1));
+    Ok(Caller { user, token: None, foreign: None })
 }
 
 /// The agent of one cluster.

@@ -4,17 +4,23 @@
 //! fields in a body are ignored; values that are not there are left out, never `null`. What the calls do
 //! is in `crate::instance`, which the platform API shares; here are only shapes, names and numbers.
 
+pub(crate) mod admin;
+pub(crate) mod agent;
 pub(crate) mod body;
 pub(crate) mod change;
+pub(crate) mod cluster;
 pub(crate) mod create;
 pub(crate) mod document;
 pub(crate) mod error;
 pub(crate) mod instance;
 pub(crate) mod instance_type;
+pub(crate) mod metrics;
 pub(crate) mod object;
 pub(crate) mod place;
 pub(crate) mod promote;
 pub(crate) mod root;
+pub(crate) mod service_account;
+pub(crate) mod sign_in;
 pub(crate) mod tenant;
 pub(crate) mod wire;
 
@@ -43,13 +49,43 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(place::region_list))
         .routes(routes!(instance_type::instance_type_list))
         .routes(routes!(instance::instance_list, create::instance_create))
-        .routes(routes!(
-            instance::instance_get,
-            change::instance_update,
-            instance::instance_delete
-        ))
+        .routes(routes!(instance::instance_get, change::instance_update, instance::instance_delete))
         .routes(routes!(promote::instance_promote))
+        .routes(routes!(agent::agent_cluster_get))
+        .routes(routes!(agent::status::agent_cluster_report))
+        .routes(routes!(agent::list::agent_instance_list))
+        .routes(routes!(agent::report::agent_instance_report))
+        .merge(admin_routes())
+        .routes(routes!(metrics::metrics_query))
+        .routes(routes!(metrics::metrics_query_range))
+        .routes(routes!(metrics::metrics_federate))
+        .routes(routes!(
+            service_account::service_account_list,
+            service_account::service_account_create
+        ))
+        .routes(routes!(
+            service_account::service_account_get,
+            service_account::service_account_delete
+        ))
+        .routes(routes!(service_account::service_account_reset))
+        .routes(routes!(sign_in::sso_provider_get))
+        .routes(routes!(sign_in::token_create))
+        .routes(routes!(cluster::enterprise_cluster_list, cluster::enterprise_cluster_register))
+        .routes(routes!(cluster::enterprise_cluster_get, cluster::enterprise_cluster_deregister))
+        .routes(routes!(cluster::enterprise_cluster_parameters))
         .layer(wire::cors())
+}
+
+fn admin_routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(admin::admin_instance_list))
+        .routes(routes!(
+            admin::admin_instance_get,
+            admin::change::admin_instance_update,
+            admin::admin_instance_delete
+        ))
+        .routes(routes!(admin::change::admin_certificate_revoke))
+        .layer(axum::middleware::from_fn(admin::audit))
 }
 
 /// The kind whose API this path is in.
@@ -61,7 +97,9 @@ pub(crate) fn family(app: &App, path: &str) -> Option<Arc<Kind>> {
 /// What is at a path of a kind's API that has no route: nothing, for those who are signed in.
 pub(crate) async fn nothing(app: &App, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
-    match <Caller as axum::extract::FromRequestParts<App>>::from_request_parts(&mut parts, app).await {
+    match <Caller as axum::extract::FromRequestParts<App>>::from_request_parts(&mut parts, app)
+        .await
+    {
         Ok(_) => Error::nothing_here(parts.uri.path()).into_response(),
         Err(problem) => problem.into_response(),
     }

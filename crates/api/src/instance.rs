@@ -232,7 +232,10 @@ impl From<quota::Denied> for Refused {
             PlanOfOtherType, UnknownBillingModel, UnknownSize,
         };
         let field = match &denied {
-            PlanMalformed | PlanOfOtherType { .. } | UnknownSize { .. } | NoQuota { .. }
+            PlanMalformed
+            | PlanOfOtherType { .. }
+            | UnknownSize { .. }
+            | NoQuota { .. }
             | NoTrials => "plan",
             UnknownBillingModel { .. } | ClusterNeedsEnterprise(_) => "billing_model",
             EnterpriseNeedsCluster => "cluster_id",

@@ -18,7 +18,9 @@ mod idempotency;
 mod instance;
 mod kargo;
 mod logs;
+pub mod metrics_backend;
 mod observe;
+pub mod oidc;
 mod page;
 mod password;
 mod platform;
@@ -38,7 +40,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
-pub use app::{App, Parts, Settings};
+pub use app::{App, Parts, Settings, SignIn};
 pub use logs::{Lines, Logs, NoLogs};
 pub use problem::Problem;
 pub use serve::serve;
@@ -71,6 +73,7 @@ fn fleet_family() -> OpenApiRouter<App> {
                  fields in a body are ignored, values that are not there are left out, and what takes long \
                  must be asked for with `async=true`.";
     let document = docs::with_fleet_error(docs::blank("Paddock: managed services", about));
+    let document = docs::with_cluster_token(document);
     OpenApiRouter::with_openapi(document).merge(fleet::routes())
 }
 

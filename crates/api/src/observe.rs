@@ -8,13 +8,13 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use engine::port::Health;
+use model::Xid;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
-use model::Xid;
 use store::{entropy, work};
 
 use crate::body::Deadline;
@@ -75,7 +75,8 @@ impl Metrics {
         };
         let foreign_up = of_foreign("foreign_up", "Whether a foreign system answered last time");
         let foreign_asked = of_foreign("foreign_asked", "How often a foreign system was asked");
-        let foreign_failed = of_foreign("foreign_failed", "How often it was down, slow or confused");
+        let foreign_failed =
+            of_foreign("foreign_failed", "How often it was down, slow or confused");
         Self {
             registry,
             requests,

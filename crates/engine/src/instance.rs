@@ -35,6 +35,7 @@ use crate::rules::Rules;
 use crate::{Error, Reconcile};
 
 pub use general::General;
+pub use sign_in::credentials;
 
 /// How many steps one look may take.
 const MOST_STEPS: usize = 8;

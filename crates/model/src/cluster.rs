@@ -1,5 +1,6 @@
 //! Clusters: data planes with capacity.
 
+mod hosting;
 mod step;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,6 +11,7 @@ use crate::invalid::Check;
 use crate::text_enum::text_enum;
 use crate::{ClusterId, Invalid, OrganizationId, Quantity, Resources, Time, name};
 
+pub use hosting::{Misreport, NOT_READY_LIMIT, Readiness, readiness, sorted_versions};
 pub use step::{Patience, Step, Voice, caveat, next_step};
 
 /// Where a cluster is on its way.
@@ -154,6 +156,12 @@ pub struct Hosting {
     pub machines: Option<u32>,
     /// Which versions it can run, oldest first, by kind.
     pub versions: BTreeMap<String, Vec<Offered>>,
+    /// Did its foreign agent say that it is ready?
+    pub is_agent_ready: bool,
+    /// How often in a row it has said since then that it is not.
+    pub not_ready: u32,
+    /// What it can't have as its agent says, because more is in use.
+    pub shortage: Option<String>,
 }
 
 /// A version of an operator, and what it can run.

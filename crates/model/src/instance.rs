@@ -1,5 +1,10 @@
 //! Instances: running services of a kind in the catalog, owned by a user and an organization.
 
+pub mod change;
+pub mod report;
+#[cfg(test)]
+mod sample;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

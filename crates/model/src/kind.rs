@@ -24,6 +24,7 @@ use serde::Deserialize;
 pub use crate::yaml::Refused;
 pub use catalog::Catalog;
 pub use cloud::{Cloud, Region, RegionLimit};
+pub(crate) use host::route;
 pub use instance_type::{BillingModel, InstanceType, Maturity, Size, Zones};
 pub use limit::{Limit, LimitValue, Shown};
 pub use offers::{MultiAz, ORDER_COLUMNS, Offers, SEARCH_COLUMNS};

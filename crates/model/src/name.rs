@@ -57,7 +57,8 @@ pub fn dns_name(field: &str, text: &str) -> Result<(), Invalid> {
     if is_short && text.split('.').all(|label| dns_label(field, label).is_ok()) {
         return Ok(());
     }
-    let rule = "must be a domain name such as services.example.org, in lower case, without a final dot";
+    let rule =
+        "must be a domain name such as services.example.org, in lower case, without a final dot";
     Err(Invalid::new(field, rule))
 }
 

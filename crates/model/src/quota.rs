@@ -15,8 +15,8 @@ use crate::kind::Kind;
 use crate::name::fold;
 
 pub use active::{Active, is_active};
-pub use denied::denied;
 pub use choose::{Asked, Choice, Denied, Per, choose};
+pub use denied::denied;
 pub use file::{parse, parse_for};
 
 /// How many instances a grant is for when neither it nor its holder's entry says so.

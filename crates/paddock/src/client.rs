@@ -3,6 +3,7 @@
 //! It knows the server by its HTTP interface alone. From `model` it takes words, from `store` the
 //! clock and randomness; it never opens a database.
 
+mod admin;
 mod call;
 mod cluster;
 mod config;
@@ -24,7 +25,10 @@ mod problem;
 mod progress;
 mod prompt;
 mod queue;
+mod quota;
 mod resources;
+mod service;
+mod service_account;
 mod sse;
 mod subject;
 mod table;
@@ -79,10 +83,20 @@ pub(crate) enum Command {
     /// Deployments: what runs
     #[command(subcommand, after_help = "Example:\n  paddock deployment list")]
     Deployment(deployment::Command),
+    /// Managed services: instances of the kinds that the server has
+    Service(Box<service::Args>),
+    /// Service accounts: what programs sign in with
+    ServiceAccount(service_account::Args),
+    /// What you may have of each service, and what of it you have
+    #[command(after_help = "Example:\n  paddock quota")]
+    Quota,
     /// What waits for room, first in line first
     Queue(queue::Args),
     /// What has happened, and with -f what happens
     Events(events::Args),
+    /// For the platform administrator: quota, instances of everybody, denied owners
+    #[command(subcommand, after_help = "Example:\n  paddock admin quota list")]
+    Admin(Box<admin::Command>),
 }
 
 /// Carries out a command and says how it went.
@@ -116,7 +130,11 @@ async fn dispatch(global: Global, command: Command, printer: &mut Printer) -> Re
         Command::Cluster(command) => cluster::run(command, &api, printer).await,
         Command::Deploy(args) => deployment::deploy(args, &api, printer).await,
         Command::Deployment(command) => deployment::run(command, &api, printer).await,
+        Command::Service(args) => service::run(*args, &api, printer).await,
+        Command::ServiceAccount(args) => service_account::run(args, &api, printer).await,
+        Command::Quota => quota::run(&api, printer).await,
         Command::Queue(args) => queue::run(args, &api, printer).await,
         Command::Events(args) => events::run(args, &api, printer).await,
+        Command::Admin(command) => admin::run(*command, &api, printer).await,
     }
 }

@@ -189,6 +189,7 @@ fn api_settings(settings: &Settings, runtime: Option<&AnyRuntime>) -> api::Setti
         request_timeout: settings.request_timeout,
         patience: settings.patience,
         runtime: runtime.into(),
+        ..api::Settings::default()
     }
 }
 

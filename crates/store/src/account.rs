@@ -58,7 +58,8 @@ pub async fn of(read: &mut Read, holder: &str) -> Result<Vec<(String, String, i6
 /// What is charged to one account.
 pub async fn used(read: &mut Read, kind: &str, holder: &str, account: &str) -> Result<i64> {
     let sql = sql!(
-        "SELECT COALESCE(SUM(used), 0) FROM account WHERE kind = $1 AND holder = $2 AND account = $3"
+        "SELECT CAST(COALESCE(SUM(used), 0) AS BIGINT) FROM account ",
+        "WHERE kind = $1 AND holder = $2 AND account = $3"
     );
     read.number(sql, params![kind, holder, account]).await
 }

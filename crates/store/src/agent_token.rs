@@ -28,6 +28,15 @@ pub async fn create(tx: &mut Tx, on: ClusterId, hash: &str, overlap: Duration) -
     cluster::token_made(tx, on).await
 }
 
+/// Keeps the hash of a token that ends by itself, beside those that there are.
+pub async fn lend(tx: &mut Tx, on: ClusterId, hash: &str, expires_at: Time) -> Result<()> {
+    let now = tx.now();
+    let sql = sql!(
+        "INSERT INTO agent_token (hash, cluster_id, created_at, expires_at) VALUES ($1, $2, $3, $4)"
+    );
+    tx.run(sql, params![hash, on, now, expires_at]).await.map(drop)
+}
+
 /// Whose token it is; nobody's if it is unknown or has ended, or its cluster is gone.
 pub async fn find(read: &mut Read, hash: &str, now: Time) -> Result<Option<ClusterId>> {
     let row = read

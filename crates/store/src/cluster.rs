@@ -1,5 +1,7 @@
 //! Clusters. An organization sees its own and the shared ones; it changes only its own.
 
+pub mod hosting;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -22,6 +24,7 @@ macro_rules! columns {
          c.foreign_id, c.hosting, c.deployments, c.generation, c.created_by, c.created_at, c.updated_at, p.node, p.kind, p.total, p.used, p.manual"
     };
 }
+use columns;
 
 /// Which clusters are wanted.
 #[derive(Debug, Clone, Default)]

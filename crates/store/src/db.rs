@@ -209,10 +209,7 @@ impl Read {
 
     /// Where the engines speak differently.
     pub(crate) fn is_postgres(&self) -> bool {
-        matches!(
-            self.connection,
-            Connection::PostgresReader(_) | Connection::PostgresWriter(_)
-        )
+        matches!(self.connection, Connection::PostgresReader(_) | Connection::PostgresWriter(_))
     }
 
     /// All rows.

@@ -60,3 +60,13 @@ pub fn noise(entropy: &dyn Entropy) -> u64 {
 pub fn hash(secret: &str) -> String {
     HEXLOWER.encode(&Sha256::digest(secret.as_bytes()))
 }
+
+/// A new UUID (version 4), as text.
+pub fn uuid(entropy: &dyn Entropy) -> String {
+    let mut bytes = [0; 16];
+    entropy.fill(&mut bytes);
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let text = HEXLOWER.encode(&bytes);
+    format!("{}-{}-{}-{}-{}", &text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..])
+}

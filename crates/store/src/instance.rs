@@ -92,7 +92,9 @@ pub async fn create(
         account::charge(tx, &new.kind, charge, *limit).await?;
     }
     note(tx, &instance, Status::Accepted.as_str()).await?;
-    wake_general(tx, instance.id);
+    if let Some(end) = instance.expires_at {
+        work::wake_at(tx, Lane::Background, Key::new(GENERAL, instance.id), end);
+    }
     Ok(instance)
 }
 

@@ -18,6 +18,7 @@ pub mod deployment;
 pub mod entropy;
 mod error;
 pub mod event;
+pub mod foreign;
 pub mod idempotency;
 pub mod instance;
 pub mod invite;

@@ -107,7 +107,10 @@ pub async fn list(read: &mut Read, holder: Option<&str>) -> Result<Vec<Quota>> {
 
 /// Was anything granted at all?
 pub async fn is_in_use(read: &mut Read) -> Result<bool> {
-    Ok(read.number(sql!("SELECT COUNT(*) FROM (SELECT 1 FROM quota LIMIT 1) AS any_of"), params![]).await? > 0)
+    Ok(read
+        .number(sql!("SELECT COUNT(*) FROM (SELECT 1 FROM quota LIMIT 1) AS any_of"), params![])
+        .await?
+        > 0)
 }
 
 /// Tells the log, and has those looked at whom it may concern.

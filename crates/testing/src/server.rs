@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use agent::{Agent, Link, LinkError, Runtime as _, Simulated, simulated};
 use api::{App, Lines, Logs, Parts};
-use engine::placement::{self, Placement};
 use engine::instance::{General, Instances, Outside};
+use engine::placement::{self, Placement};
 use engine::port::{Dns, Seal, Sso};
 use engine::rules::{InForce, Rulebook};
 use engine::{Driver, Metrics, Options, cluster, deployment, local_agent, sealed};

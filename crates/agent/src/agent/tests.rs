@@ -456,3 +456,32 @@ async fn while_reports_do_not_arrive_a_stopped_one_is_not_stopped_over_and_over(
     assert_eq!(scene.machine.calls(), ["start web", "stop"]);
     assert_eq!(scene.plane.heard(1).last(), Some(&(2, Observed::Gone)));
 }
+
+#[test]
+fn that_it_starts_is_left_out_if_more_is_known() {
+    let report = |number: u32, generation: i64, observed: Observed| Report {
+        replica: ReplicaId { deployment: DeploymentId(Xid::new(1, [0; 5], 1)), number },
+        cluster: ClusterId(Xid::new(1, [0; 5], 2)),
+        generation,
+        observed,
+        tail: Vec::new(),
+    };
+    let running = || Observed::Running { endpoints: Vec::new() };
+    let mut batch = vec![
+        report(0, 1, Observed::Starting),
+        report(1, 1, Observed::Starting),
+        report(0, 1, running()),
+        report(0, 2, Observed::Starting),
+        report(0, 1, Observed::Gone),
+    ];
+    super::leave_out_the_outdated(&mut batch);
+    let kept: Vec<_> =
+        batch.into_iter().map(|r| (r.replica.number, r.generation, r.observed)).collect();
+    let wanted = vec![
+        (1, 1, Observed::Starting),
+        (0, 1, running()),
+        (0, 2, Observed::Starting),
+        (0, 1, Observed::Gone),
+    ];
+    assert_eq!(kept, wanted);
+}

@@ -40,8 +40,7 @@ pub(crate) async fn instance_update(
     if !may_change(caller, &found) {
         return Err(Error::new(11, "Only the owner and the organization's owners may change it."));
     }
-    let reauthentication =
-        body.reauthentication_enabled.filter(|_| kind.offers.reauthentication);
+    let reauthentication = body.reauthentication_enabled.filter(|_| kind.offers.reauthentication);
     let wanted = Change { owner: body.owner, reauthentication };
     change(&app, &mut tx, &mut found, &wanted).await?;
     tx.commit().await?;

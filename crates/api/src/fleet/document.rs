@@ -33,7 +33,8 @@ fn of_kind(family: &Value, kind: &Kind) -> Value {
     });
     document["paths"] = Value::Object(named.collect());
     let own = own_properties(kind);
-    if let Some(known) = document["components"]["schemas"]["Instance"]["properties"].as_object_mut() {
+    if let Some(known) = document["components"]["schemas"]["Instance"]["properties"].as_object_mut()
+    {
         known.extend(own);
     }
     document

@@ -92,7 +92,8 @@ impl Error {
 
     pub(super) fn envelope(&self, kind: &Kind, operation_id: Option<String>) -> Envelope {
         let (code, _, meaning) = entry(self.code);
-        let reason = if self.reason.is_empty() { (*meaning).to_owned() } else { self.reason.clone() };
+        let reason =
+            if self.reason.is_empty() { (*meaning).to_owned() } else { self.reason.clone() };
         Envelope {
             id: code.to_string(),
             kind: "Error",
@@ -119,7 +120,10 @@ impl From<store::Error> for Error {
             Limit { what, .. } => Self::new(code_of_limit(what), sentence(&error.to_string())),
             Unavailable(cause) => {
                 tracing::warn!(cause, "the store is not available");
-                Self::new(INTERNAL, "The database does not answer right now; try again in a moment.")
+                Self::new(
+                    INTERNAL,
+                    "The database does not answer right now; try again in a moment.",
+                )
             }
             Broken(cause) => {
                 tracing::error!(cause, "the store failed");
@@ -197,7 +201,8 @@ impl utoipa::IntoResponses for Error {
 /// The errors that a kind's API can answer with.
 fn known(kind: &Kind) -> impl Iterator<Item = Envelope> {
     let is_asked = kind.offers.multi_az == MultiAz::Asked;
-    let codes = CATALOGUE.iter().map(|(code, ..)| *code).filter(move |code| is_asked || *code != 35);
+    let codes =
+        CATALOGUE.iter().map(|(code, ..)| *code).filter(move |code| is_asked || *code != 35);
     codes.map(|code| Error::new(code, "").envelope(kind, None))
 }
 

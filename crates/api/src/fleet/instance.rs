@@ -82,7 +82,7 @@ pub(crate) async fn instance_list(
     Ok(Answer(List::new(&kind.words.list, items, page, total)))
 }
 
-fn expr(kind: &Kind, params: &Params) -> Result<Option<Expr>, Error> {
+pub(super) fn expr(kind: &Kind, params: &Params) -> Result<Option<Expr>, Error> {
     let Some(text) = params.get("search") else { return Ok(None) };
     let columns: Vec<&str> = kind.offers.search_columns.iter().map(String::as_str).collect();
     search::parse(text, &columns, &kind.offers.search_operators)
@@ -90,7 +90,7 @@ fn expr(kind: &Kind, params: &Params) -> Result<Option<Expr>, Error> {
 }
 
 /// The order, in the store's words.
-fn order(kind: &Kind, params: &Params) -> Result<Vec<(String, Direction)>, Error> {
+pub(super) fn order(kind: &Kind, params: &Params) -> Result<Vec<(String, Direction)>, Error> {
     let text = params.get("orderBy").unwrap_or_default();
     let mut order = search::order(text, &kind.order_columns())
         .map_err(|error| Error::unreadable(format!("orderBy can't be read: {error}.")))?;

@@ -62,12 +62,15 @@ impl FromRequestParts<App> for Tenant {
 async fn admitted(app: &App, caller: &Caller) -> Result<(), Error> {
     let mut read = app.db.read().await?;
     if app.rules.is_denied(&mut read, &caller.user.username).await? {
-        return Err(Error::new(4, format!("User '{}' is denied this service.", caller.user.username)));
+        return Err(Error::new(
+            4,
+            format!("User '{}' is denied this service.", caller.user.username),
+        ));
     }
     Ok(())
 }
 
-async fn parameter(parts: &mut Parts, app: &App, name: &str) -> Option<String> {
+pub(super) async fn parameter(parts: &mut Parts, app: &App, name: &str) -> Option<String> {
     let all = RawPathParams::from_request_parts(parts, app).await.ok()?;
     all.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_owned())
 }

@@ -95,6 +95,12 @@ impl Params {
         found.filter(|value| !value.is_empty())
     }
 
+    /// All values of a parameter that may be given several times.
+    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let named = self.0.iter().filter(move |(key, _)| key == name);
+        named.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    }
+
     /// Fails unless the caller knows that it has to wait: `async` is exactly `true`.
     pub(crate) fn must_be_async(&self) -> Result<(), Error> {
         if self.get("async") == Some("true") { Ok(()) } else { Err(Error::new(103, "")) }

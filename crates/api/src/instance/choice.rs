@@ -85,8 +85,7 @@ fn place(kind: &Kind, assigned: &Choice, wanted: &Wanted) -> Result<Place, Refus
     let cloud = wanted.cloud_provider.as_deref().unwrap_or_default();
     let region = wanted.region.as_deref().unwrap_or_default();
     let found = kind.place_for(&assigned.instance_type, cloud, region).map_err(|error| {
-        let field =
-            if error.code() == 30 { "cloud_provider" } else { "region" };
+        let field = if error.code() == 30 { "cloud_provider" } else { "region" };
         Refused::asked(error.code(), field, error.to_string())
     });
     let (cloud, region) = found?;
@@ -114,15 +113,15 @@ fn must_have_account(wanted: &Wanted) -> Result<(), Refused> {
 async fn cluster(tx: &mut Tx, caller: &Caller, named: &str) -> Result<Place, Refused> {
     let filter = store::cluster::Filter { only_own: true, ..Default::default() };
     let all = store::cluster::list(tx, caller.own(), &filter, &Page::first(MOST_CLUSTERS)).await?;
-    let is_it = |id: ClusterId, foreign: Option<&str>| {
-        id.to_string() == named || foreign == Some(named)
-    };
+    let is_it =
+        |id: ClusterId, foreign: Option<&str>| id.to_string() == named || foreign == Some(named);
     let own = Some(caller.user.organization_id);
     let found = all
         .into_iter()
         .find(|one| one.organization_id == own && is_it(one.id, one.foreign_id.as_deref()));
     let cluster = found.ok_or_else(|| {
-        let reason = format!("the organization has no cluster \"{}\" of its own", named.escape_default());
+        let reason =
+            format!("the organization has no cluster \"{}\" of its own", named.escape_default());
         Refused::asked(24, "cluster_id", reason)
     })?;
     Ok(Place {

@@ -18,8 +18,8 @@ use super::cluster::find;
 use crate::amount::Amount;
 use crate::body::Json;
 use crate::caller::Caller;
-use crate::platform::deployment::must_be_users_own;
 use crate::page::{Numbered, NumberedList, Query, id};
+use crate::platform::deployment::must_be_users_own;
 use crate::{App, Problem};
 
 /// How many deployments are looked up at once, to be taken down.

@@ -29,7 +29,12 @@ pub(crate) struct DeniedOwner {
 
 impl From<store::denied_owner::DeniedOwner> for DeniedOwner {
     fn from(d: store::denied_owner::DeniedOwner) -> Self {
-        Self { owner: d.owner, reason: d.reason, created_by: d.created_by, created_at: d.created_at }
+        Self {
+            owner: d.owner,
+            reason: d.reason,
+            created_by: d.created_by,
+            created_at: d.created_at,
+        }
     }
 }
 

@@ -143,7 +143,20 @@ impl Wanted {
             ("reauthentication", self.reauthentication.is_some(), offers.reauthentication),
         ] {
             if is_given && !is_offered {
-                return Err(Problem::field(field, format!("{} does not offer it", kind.name)));
+                return Err(not_offered(field, kind));
+            }
+        }
+        for (field, text) in [
+            ("plan", &self.plan),
+            ("cloud_provider", &self.cloud_provider),
+            ("region", &self.region),
+            ("billing_model", &self.billing_model),
+            ("marketplace", &self.marketplace),
+            ("billing_cloud_account_id", &self.billing_cloud_account_id),
+            ("cluster_id", &self.cluster_id),
+        ] {
+            if text.as_ref().is_some_and(String::is_empty) {
+                return Err(Problem::field(field, "must not be empty; leave it out instead"));
             }
         }
         Ok(crate::instance::Wanted {
@@ -200,6 +213,10 @@ impl From<Refused> for Problem {
     }
 }
 
+fn not_offered(field: &str, kind: &Kind) -> Problem {
+    Problem::field(field, format!("the kind {} does not offer it", kind.name))
+}
+
 /// The kind of that name.
 fn known(app: &App, name: &str) -> Result<std::sync::Arc<Kind>, Problem> {
     let catalog = app.rules.catalog();
@@ -213,7 +230,9 @@ fn known(app: &App, name: &str) -> Result<std::sync::Arc<Kind>, Problem> {
 async fn must_not_be_denied(app: &App, caller: &Caller) -> Result<(), Problem> {
     let mut read = app.db.read().await?;
     if app.rules.is_denied(&mut read, &caller.user.username).await? {
-        return Err(Problem::forbidden("You may not have instances; ask the platform administrator."));
+        return Err(Problem::forbidden(
+            "You may not have instances; ask the platform administrator.",
+        ));
     }
     Ok(())
 }
@@ -252,7 +271,10 @@ pub(crate) async fn instance_list(
     let page = slice.page()?;
     let filter = Filter {
         id: None,
-        kind: filter.kind.map(|name| known(&app, &name).map(|kind| kind.name.clone())).transpose()?,
+        kind: filter
+            .kind
+            .map(|name| known(&app, &name).map(|kind| kind.name.clone()))
+            .transpose()?,
         name: filter.name,
         owner: filter.owner,
         cluster: filter.cluster_id.map(|text| id_field("cluster_id", &text)).transpose()?,
@@ -296,6 +318,10 @@ pub(crate) async fn instance_update(
     let mut found = store::instance::take(&mut tx, caller.scope(), id).await?;
     must_be_allowed(&caller, &found)?;
     seen.check(found.generation)?;
+    let kind = known(&app, &found.kind)?;
+    if wanted.reauthentication.is_some() && !kind.offers.reauthentication {
+        return Err(not_offered("reauthentication", &kind));
+    }
     let wanted = Change { owner: wanted.owner, reauthentication: wanted.reauthentication };
     change(&app, &mut tx, &mut found, &wanted).await?;
     tx.commit().await?;
@@ -316,8 +342,7 @@ pub(crate) async fn instance_delete(
     let found = store::instance::take(&mut tx, caller.scope(), id).await?;
     must_be_allowed(&caller, &found)?;
     let reason = format!("{} asked for its deletion.", caller.user.username);
-    let leaving =
-        store::instance::request_delete(&mut tx, caller.scope(), id, &reason).await?;
+    let leaving = store::instance::request_delete(&mut tx, caller.scope(), id, &reason).await?;
     tx.commit().await?;
     Ok((StatusCode::ACCEPTED, Answer(leaving.into())))
 }

@@ -244,7 +244,8 @@ impl NewGrant {
         if self.limit.is_some_and(|limit| !(0..=1_000_000).contains(&limit)) {
             return Err(Problem::field("limit", "must be a whole number from 0 to 1000000"));
         }
-        let bad_time = |_| Problem::field("expires_at", "must be a time such as 2030-01-31T00:00:00Z");
+        let bad_time =
+            |_| Problem::field("expires_at", "must be a time such as 2030-01-31T00:00:00Z");
         Ok(NewQuota {
             holder: holder(app, self.organization_id, self.username).await?,
             kind: self.kind,
@@ -264,9 +265,13 @@ fn must_exist(
     billing_model: &str,
 ) -> Result<(), Problem> {
     let catalog = app.rules.catalog();
-    let mut kinds = catalog.kinds().filter(|one| kind.is_none_or(|name| one.name == name)).peekable();
+    let mut kinds =
+        catalog.kinds().filter(|one| kind.is_none_or(|name| one.name == name)).peekable();
     if kinds.peek().is_none() {
-        return Err(Problem::field("kind", "is not in the catalog; GET /api/v1/kinds lists what is"));
+        return Err(Problem::field(
+            "kind",
+            "is not in the catalog; GET /api/v1/kinds lists what is",
+        ));
     }
     let types: Vec<_> = kinds.filter_map(|one| one.type_of(instance_type)).collect();
     if types.is_empty() {

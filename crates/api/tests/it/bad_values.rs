@@ -39,6 +39,10 @@ pub(crate) enum Rule {
     Reports,
     /// An id, as text or as a number.
     KargoId,
+    /// The name of an instance.
+    InstanceName,
+    /// A point in time.
+    Time,
 }
 
 /// Values that break the rule.
@@ -80,6 +84,13 @@ pub(crate) fn bad(rule: Rule) -> Vec<Value> {
         Rule::YesOrNo => vec![json!("true"), json!(1), json!([])],
         Rule::Nodes => nodes(),
         Rule::Reports => reports(),
+        Rule::InstanceName => {
+            let long = "x".repeat(33);
+            let texts = ["", "A", "a b", "a-", "-a", "1a", "a\0b", "ä", &long];
+            let others = [json!(5), json!(true), json!([]), json!({})];
+            texts.map(|text| json!(text)).into_iter().chain(others).collect()
+        }
+        Rule::Time => vec![json!(5), json!([]), json!(""), json!("yesterday"), json!("2026-01-01")],
         Rule::KargoId => vec![json!([]), json!({}), json!(true), json!(-1), json!(1.5)],
     }
 }
@@ -217,7 +228,8 @@ pub(crate) fn bad_query(path: &str, name: &str) -> &'static [&'static str] {
         "type" if path.contains("/self/") => &["x", "DETAILED"],
         "cluster_id" if path.starts_with("/api/") => &["x", "1"],
         // These name things: what does not exist is simply not found.
-        "name" | "subject" | "type" | "cluster_id" | "id" | "code" | "clusterId" | "seen" => &[],
+        "name" | "subject" | "type" | "cluster_id" | "id" | "code" | "clusterId" | "seen"
+        | "owner" | "holder" => &[],
         other => panic!("{path} has a new query parameter {other}: say here what it must refuse"),
     }
 }

@@ -41,6 +41,11 @@ impl Call {
         !self.is_open() && !self.is_agents()
     }
 
+    /// Is it for the platform administrator alone?
+    pub(crate) fn is_admins(&self) -> bool {
+        self.template.starts_with("/api/v1/admin/")
+    }
+
     pub(crate) fn name(&self) -> String {
         format!("{} {}", self.method, self.template)
     }
@@ -48,11 +53,71 @@ impl Call {
 
 type Entry = (&'static str, Value, Vec<(&'static str, Rule)>);
 
-/// All calls, on these things. Fails if a documented call is missing here, or the other way round.
+/// All calls but those of the fleet managers' family, on these things. Fails if a documented call is
+/// missing here, or the other way round.
 pub(crate) fn all(on: &Things) -> Vec<Call> {
     let mut table: Vec<Entry> = kargo(on);
     table.extend(platform(on));
-    let documented = documented();
+    checked(on, table, documented(&["kargo", "platform"]))
+}
+
+/// All calls of the fleet managers' family, on these things. Their errors have a shape of their own.
+pub(crate) fn fleet(on: &Things) -> Vec<Call> {
+    let none = [
+        "GET /api/{api}",
+        "GET /api/{api}/v1",
+        "GET /api/{api}/v1/openapi",
+        "GET /api/{api}/v1/errors",
+        "GET /api/{api}/v1/errors/{id}",
+        "GET /api/{api}/v1/status",
+        "GET /api/{api}/v1/cloud_providers",
+        "GET /api/{api}/v1/cloud_providers/{id}/regions",
+        "GET /api/{api}/v1/instance_types/{cloud_provider}/{cloud_region}",
+        "GET /api/{api}/v1/{plural}",
+        "GET /api/{api}/v1/{plural}/{id}",
+        "DELETE /api/{api}/v1/{plural}/{id}",
+        "GET /api/{api}/v1/{plural}/{id}/metrics/query",
+        "GET /api/{api}/v1/{plural}/{id}/metrics/query_range",
+        "GET /api/{api}/v1/{plural}/{id}/metrics/federate",
+        "GET /api/{api}/v1/agent-clusters/{id}",
+        "GET /api/{api}/v1/agent-clusters/{id}/{plural}",
+        "GET /api/{api}/v1/admin/{plural}",
+        "GET /api/{api}/v1/admin/{plural}/{id}",
+        "DELETE /api/{api}/v1/admin/{plural}/{id}",
+        "GET /api/{api}/v1/service_accounts",
+        "GET /api/{api}/v1/service_accounts/{id}",
+        "DELETE /api/{api}/v1/service_accounts/{id}",
+        "POST /api/{api}/v1/service_accounts/{id}/reset_credentials",
+        "GET /api/{api}/v1/sso_providers",
+        "GET /api/{api}/v1/clusters",
+        "GET /api/{api}/v1/clusters/{id}",
+        "DELETE /api/{api}/v1/clusters/{id}",
+        "GET /api/{api}/v1/clusters/{id}/addon_parameters",
+    ];
+    let mut table: Vec<Entry> = none.map(|name| (name, Value::Null, vec![])).into();
+    let empty = [
+        "PUT /api/{api}/v1/agent-clusters/{id}/status",
+        "PUT /api/{api}/v1/agent-clusters/{id}/{plural}/status",
+        "PATCH /api/{api}/v1/admin/{plural}/{id}",
+        "POST /api/{api}/v1/admin/{plural}/{id}/revoke_tls_certificate",
+        "POST /api/{api}/v1/clusters",
+        "POST /auth/realms/paddock/protocol/openid-connect/token",
+    ];
+    table.extend(empty.map(|name| (name, json!({}), vec![])));
+    table.extend([
+        ("POST /api/{api}/v1/service_accounts", json!({"name": "robot"}), vec![]),
+        ("POST /api/{api}/v1/{plural}", json!({"name": "new"}), vec![]),
+        ("PATCH /api/{api}/v1/{plural}/{id}", json!({"reauthentication_enabled": false}), vec![]),
+        (
+            "POST /api/{api}/v1/{plural}/{id}/promote",
+            json!({"desired_kafka_billing_model": "standard"}),
+            vec![],
+        ),
+    ]);
+    checked(on, table, documented(&["fleet"]))
+}
+
+fn checked(on: &Things, table: Vec<Entry>, documented: Vec<(String, Value)>) -> Vec<Call> {
     let known: Vec<&str> = table.iter().map(|(name, ..)| *name).collect();
     for (name, _) in &documented {
         assert!(
@@ -73,10 +138,10 @@ pub(crate) fn all(on: &Things) -> Vec<Call> {
     calls.collect()
 }
 
-/// Every operation of the documents.
-pub(crate) fn documented() -> Vec<(String, Value)> {
+/// Every operation of these documents.
+fn documented(names: &[&str]) -> Vec<(String, Value)> {
     let mut operations = Vec::new();
-    for (_, document) in api::documents() {
+    for (_, document) in api::documents().into_iter().filter(|(name, _)| names.contains(name)) {
         let document = serde_json::to_value(document).unwrap();
         for (path, item) in document["paths"].as_object().unwrap() {
             for (method, operation) in item.as_object().unwrap() {
@@ -89,6 +154,12 @@ pub(crate) fn documented() -> Vec<(String, Value)> {
 
 /// A template with the ids of these things.
 pub(crate) fn fill(template: &str, on: &Things) -> String {
+    let names =
+        [("{api}", "kafkas_mgmt"), ("{cloud_provider}", "aws"), ("{cloud_region}", "us-east-1")];
+    let template =
+        names.iter().fold(template.to_owned(), |t, (name, value)| t.replace(name, value));
+    let template = template.replace("{plural}", "kafkas");
+    let template = template.as_str();
     let (parent, _) = template.split_once("/{id}").unwrap_or((template, ""));
     let id = match parent.rsplit('/').next().unwrap() {
         "organizations" => &on.organization,
@@ -96,6 +167,13 @@ pub(crate) fn fill(template: &str, on: &Things) -> String {
         "invites" => &on.invite,
         "cluster" | "clusters" => &on.cluster,
         "deployment" | "deployments" => &on.deployment,
+        "instances" | "kafkas" => &on.instance,
+        "errors" => return template.replace("{id}", "7"),
+        "cloud_providers" => return template.replace("{id}", "aws"),
+        "service_accounts" => {
+            return template.replace("{id}", "00000000-0000-4000-8000-000000000000");
+        }
+        "agent-clusters" => &on.cluster,
         _ => return template.to_owned(),
     };
     template.replace("{id}", id)
@@ -194,6 +272,7 @@ fn platform(on: &Things) -> Vec<Entry> {
     let mut table = accounts(on);
     table.extend(clusters_and_deployments(on));
     table.extend(agents());
+    table.extend(instances(on));
     let none = [
         "POST /api/v1/logout",
         "GET /api/v1/organizations",
@@ -214,6 +293,15 @@ fn platform(on: &Things) -> Vec<Entry> {
         "GET /api/v1/deployments/{id}/explain",
         "GET /api/v1/deployments/{id}/logs",
         "GET /api/v1/queue",
+        "GET /api/v1/instances",
+        "GET /api/v1/instances/{id}",
+        "DELETE /api/v1/instances/{id}",
+        "GET /api/v1/kinds",
+        "GET /api/v1/quota",
+        "GET /api/v1/admin/quota",
+        "DELETE /api/v1/admin/quota/{id}",
+        "GET /api/v1/admin/denied-owners",
+        "DELETE /api/v1/admin/denied-owners/{id}",
         "GET /api/v1/agent/desired",
         "GET /api/v1/agent/logs",
         "GET /api/v1/events",
@@ -270,6 +358,51 @@ fn accounts(on: &Things) -> Vec<Entry> {
                 ("password", Password),
                 ("display_name", OptionalName(200)),
             ],
+        ),
+    ]
+}
+
+fn instances(on: &Things) -> Vec<Entry> {
+    use Rule::*;
+    vec![
+        (
+            "POST /api/v1/instances",
+            json!({"kind": "kafka", "name": "new"}),
+            vec![
+                ("kind", OneOf),
+                ("name", InstanceName),
+                ("plan", OneOf),
+                ("cloud_provider", OneOf),
+                ("region", OneOf),
+                ("billing_model", OneOf),
+                ("marketplace", Text),
+                ("billing_cloud_account_id", Text),
+                ("cluster_id", Text),
+                ("reauthentication", YesOrNo),
+            ],
+        ),
+        (
+            "PATCH /api/v1/instances/{id}",
+            json!({"reauthentication": true}),
+            vec![("owner", Name(64)), ("reauthentication", YesOrNo)],
+        ),
+        (
+            "POST /api/v1/admin/quota",
+            json!({"organization_id": on.organization, "instance_type": "standard"}),
+            vec![
+                ("organization_id", OneOf),
+                ("username", Text),
+                ("kind", OneOf),
+                ("instance_type", OneOf),
+                ("billing_model", OneOf),
+                ("limit", Whole(0, 1_000_000)),
+                ("expires_at", Time),
+            ],
+        ),
+        (
+            "POST /api/v1/admin/denied-owners",
+            json!({"owner": "nobody", "reason": "none"}),
+            vec![("owner", Name(255)), ("reason", OptionalName(500))],
         ),
     ]
 }

@@ -29,6 +29,7 @@ pub(crate) struct Things {
     pub(crate) code: String,
     pub(crate) cluster: String,
     pub(crate) deployment: String,
+    pub(crate) instance: String,
 }
 
 impl World {
@@ -45,14 +46,26 @@ impl World {
 
     /// Who can make this call.
     pub(crate) fn caller(&self, call: &Call) -> &Client {
-        if call.is_agents() { &self.agent } else { &self.ann }
+        match call {
+            _ if call.is_agents() => &self.agent,
+            _ if call.is_admins() => &self.admin,
+            _ => &self.ann,
+        }
     }
 
     /// Everything that anybody can list, and the whole event log.
     pub(crate) async fn picture(&self) -> Value {
         let mut all = json!({});
         for (who, client) in [("ann", &self.ann), ("zoe", &self.zoe), ("admin", &self.admin)] {
-            for list in ["organizations", "users", "invites", "clusters", "deployments", "events"] {
+            for list in [
+                "organizations",
+                "users",
+                "invites",
+                "clusters",
+                "deployments",
+                "instances",
+                "events",
+            ] {
                 let page = client.get(&format!("/api/v1/{list}?limit=1000")).await.expect(200);
                 all[format!("{who}'s {list}")] = page["items"].clone();
             }
@@ -64,10 +77,14 @@ impl World {
 impl Things {
     async fn make(paddock: &TestPaddock, owner: &Client) -> Self {
         let invite = owner.post("/api/v1/invites", json!({})).await;
-        let cluster = paddock.cluster(owner, json!({"cpu": 4, "ram": 8})).await;
+        let cluster = paddock.cluster(owner, json!({"cpu": 4, "ram": "1Gi"})).await;
         let body = json!({"cluster_id": cluster, "image": "web:1", "resources": {"cpu": 1}});
         let deployment = owner.post("/api/v1/deployments", body).await.text("id");
         paddock.until(owner, &deployment_path(&deployment), "status", "running").await;
+        let body = json!({"kind": "kafka", "name": "mine"});
+        let instance = owner.post("/api/v1/instances", body).await.text("id");
+        let path = format!("/api/v1/instances/{instance}");
+        paddock.until(owner, &path, "status", "ready").await;
         Self {
             organization: owner.get("/organization/").await.text("id"),
             user: owner.get("/user/").await.text("id"),
@@ -75,6 +92,7 @@ impl Things {
             code: invite.text("code"),
             cluster,
             deployment,
+            instance,
         }
     }
 }

@@ -62,11 +62,7 @@ async fn ask(tx: &mut Tx, kind: &Kind, now: &Instance) -> Result<Resources, Erro
 }
 
 /// What holds its capacity, or waits to. What asks for something else is taken back.
-async fn held(
-    tx: &mut Tx,
-    now: &Instance,
-    asked: &Resources,
-) -> Result<Option<Deployment>, Error> {
+async fn held(tx: &mut Tx, now: &Instance, asked: &Resources) -> Result<Option<Deployment>, Error> {
     let Some(id) = now.deployment_id else { return Ok(None) };
     let held = match deployment::get(tx, Scope::All, id).await {
         Err(store::Error::NotFound { .. }) => return Ok(None),

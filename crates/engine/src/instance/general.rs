@@ -75,11 +75,7 @@ impl General {
 }
 
 /// Ends it if its end has come; else when that will be.
-async fn end_if_due(
-    tx: &mut Tx,
-    now: &mut Instance,
-    reason: &str,
-) -> Result<Option<Time>, Error> {
+async fn end_if_due(tx: &mut Tx, now: &mut Instance, reason: &str) -> Result<Option<Time>, Error> {
     let Some(end) = now.expires_at else { return Ok(None) };
     if end > tx.now() {
         return Ok(Some(end));

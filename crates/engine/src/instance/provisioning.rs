@@ -41,9 +41,7 @@ pub(super) async fn step(all: &Instances, kind: &Kind, seen: &Instance) -> Resul
 async fn unplaced(all: &Instances, seen: &Instance) -> Result<Outcome, Error> {
     match seen.status {
         Status::Failed => Ok(Outcome::Wait(Next::Rest)),
-        Status::Suspending => {
-            all.advance(seen, Status::Suspended, "It rests.").await
-        }
+        Status::Suspending => all.advance(seen, Status::Suspended, "It rests.").await,
         _ => all.advance(seen, Status::Accepted, LOST).await,
     }
 }
@@ -83,7 +81,9 @@ async fn with_own_agent(
 
 fn resting(seen: &Instance) -> String {
     match seen.expires_at {
-        Some(end) => format!("It rests, because nobody is entitled to it any more; it ends at {end}."),
+        Some(end) => {
+            format!("It rests, because nobody is entitled to it any more; it ends at {end}.")
+        }
         None => "It rests, because an administrator said so.".into(),
     }
 }
@@ -126,8 +126,7 @@ async fn start(
 
 /// A foreign agent has said how it is doing; its names are ours to make.
 async fn with_foreign_agent(all: &Instances, seen: &Instance) -> Result<Option<Outcome>, Error> {
-    let is_coming =
-        matches!(seen.status, Status::Provisioning | Status::Resuming | Status::Failed);
+    let is_coming = matches!(seen.status, Status::Provisioning | Status::Resuming | Status::Failed);
     if !is_coming || !seen.detail.is_agent_ready || seen.detail.routes.is_empty() {
         return Ok(None);
     }

@@ -46,7 +46,8 @@ async fn look_inside(all: &Instances, seen: &Instance) -> Result<Option<Outcome>
         return all.advance(seen, Status::Failed, &reason).await.map(Some);
     }
     if held.placed_on != seen.cluster_id {
-        let reason = format!("Its cluster is lost; it is made again elsewhere. {}", held.status_reason);
+        let reason =
+            format!("Its cluster is lost; it is made again elsewhere. {}", held.status_reason);
         return all.advance(seen, Status::Accepted, &reason).await.map(Some);
     }
     let is_elsewhere = held.status == deployment::Status::Running

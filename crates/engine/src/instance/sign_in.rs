@@ -59,6 +59,19 @@ pub(super) async fn client(
     Ok(Some(Client { id: kept.id, secret, handle }))
 }
 
+/// What an instance signs in with, if it has something, for who hands it to a foreign agent; or why it
+/// can't be had now.
+pub async fn credentials(
+    db: &Db,
+    seal: &dyn Seal,
+    id: InstanceId,
+) -> Result<Option<Client>, String> {
+    client(db, seal, id).await.map_err(|trouble| match trouble {
+        Trouble::Ours(error) => error.to_string(),
+        Trouble::Outside(fault) => fault.to_string(),
+    })
+}
+
 /// The client of an instance; made if there is none, or if somebody has removed it.
 pub(super) async fn ensure(
     all: &Instances,

@@ -90,7 +90,10 @@ on_both_engines! {
         world.link.refusals.store(3, Ordering::SeqCst);
         let id = world.deploy(Some(&on), IMAGE, 1, 0).await;
         world.until(id, Status::Running).await;
-        assert_eq!(world.changes_of(id).await, ["created", "scheduled", "starting", "running"]);
+        let mut changes = world.changes_of(id).await;
+        // That it starts is told only if it takes longer than telling it.
+        changes.retain(|change| change != "starting");
+        assert_eq!(changes, ["created", "scheduled", "running"]);
     }
 
     async fn an_agent_that_was_cut_off_catches_up(engine: Engine) {

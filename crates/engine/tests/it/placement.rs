@@ -26,7 +26,10 @@ on_both_engines! {
         let running = world.until(id, Status::Running).await;
         assert_eq!((running.placed_on, running.endpoints), (Some(on.id), vec!["127.0.0.1:80".into()]));
         assert_eq!(world.free_cpu(on.id).await, 1);
-        assert_eq!(world.changes_of(id).await, ["created", "scheduled", "starting", "running"]);
+        let mut changes = world.changes_of(id).await;
+        // That it starts is told only if it takes longer than telling it.
+        changes.retain(|change| change != "starting");
+        assert_eq!(changes, ["created", "scheduled", "running"]);
         check_books(&world.db).await;
     }
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use agent::{Agent, Link, LinkError, Simulated, simulated};
-use engine::placement::{self, Placement};
 use engine::instance::{General, Instances};
+use engine::placement::{self, Placement};
 use engine::{Driver, Metrics, Options, cluster, deployment, local_agent, sealed};
 use model::agent::{Desired, Report};
 use model::cluster::{Cluster, Patience, Provider};

@@ -66,13 +66,30 @@ impl Patience {
     pub fn next_step(&self, cluster: &Cluster, agent: Voice, now: Time) -> Step {
         let is_lost = cluster.status == Status::Unreachable && matches!(agent, Voice::Silent(_));
         if !is_lost {
-            return next_step(cluster.provider, cluster.status, agent);
+            return of_its_word(cluster, agent)
+                .unwrap_or_else(|| next_step(cluster.provider, cluster.status, agent));
         }
         match self.grace.zip(cluster.unreachable_at) {
             None => Step::Rest,
             Some((grace, at)) if now < at + grace => Step::Until(at + grace),
             Some(_) => Step::GiveUp,
         }
+    }
+}
+
+/// The step of a cluster whose agent speaks as the fleet managers' do and says that it is not ready.
+fn of_its_word(cluster: &Cluster, agent: Voice) -> Option<Step> {
+    let hosting = &cluster.hosting;
+    if !hosting.is_foreign || hosting.is_agent_ready || !matches!(agent, Voice::Speaks(_)) {
+        return None;
+    }
+    match cluster.status {
+        Status::Ready => {
+            let reason = "Its agent says that it is not ready; it is waited for.";
+            Some(Step::Move(Status::WaitingForAgent, reason.into()))
+        }
+        Status::WaitingForAgent => Some(Step::Rest),
+        _ => None,
     }
 }
 
@@ -138,6 +155,7 @@ mod tests {
 
     use super::*;
     use crate::ClusterId;
+    use crate::cluster::Hosting;
 
     const NOON: Time = Time(1_000_000_000_000_000);
 
@@ -207,6 +225,29 @@ mod tests {
         assert!(matches!(out, Step::Move(Status::Cleanup, _)), "{out:?}");
     }
 
+    #[test]
+    fn a_foreign_agent_is_believed_when_it_says_that_it_is_not_ready() {
+        let speaks = Voice::Speaks(Some(NOON));
+        for (status, is_ready, expected) in [
+            (Status::WaitingForAgent, false, None),
+            (Status::WaitingForAgent, true, Some(Status::Ready)),
+            (Status::Ready, false, Some(Status::WaitingForAgent)),
+            (Status::Ready, true, None),
+            (Status::Accepted, false, Some(Status::Provisioning)),
+            (Status::Deprovisioning, false, Some(Status::Cleanup)),
+            (Status::Unreachable, false, Some(Status::Ready)),
+        ] {
+            let hosting =
+                Hosting { is_foreign: true, is_agent_ready: is_ready, ..Hosting::default() };
+            let cluster = Cluster { status, hosting, ..lost() };
+            let to = match Patience::default().next_step(&cluster, speaks, NOON) {
+                Step::Move(to, _) => Some(to),
+                _ => None,
+            };
+            assert_eq!(to, expected, "{status} {is_ready}");
+        }
+    }
+
     fn lost() -> Cluster {
         Cluster {
             id: ClusterId(crate::Xid::new(1, [0; 5], 0)),
@@ -222,6 +263,8 @@ mod tests {
             unreachable_at: Some(NOON),
             capacity: BTreeMap::new(),
             nodes: Vec::new(),
+            foreign_id: None,
+            hosting: Hosting::default(),
             deployments: 0,
             generation: 1,
             created_by: "server".into(),

@@ -34,6 +34,6 @@ impl Kind {
 }
 
 /// The name of one route of a host, as agents report them by prefix.
-pub(super) fn route(prefix: &str, host: &str) -> String {
+pub(crate) fn route(prefix: &str, host: &str) -> String {
     if prefix.is_empty() { host.to_owned() } else { format!("{prefix}-{host}") }
 }

@@ -8,7 +8,9 @@ use store::{OsEntropy, entropy};
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) method: Method,
-    /// What follows `/api/v1`, unescaped.
+    /// The API of a kind of service, such as `kafkas_mgmt`; without one, the platform's own.
+    pub(crate) family: Option<String>,
+    /// What follows `/api/v1` or `/api/{family}/v1`, unescaped.
     pub(crate) path: Vec<String>,
     pub(crate) query: Vec<(&'static str, String)>,
     pub(crate) body: Option<Value>,
@@ -49,6 +51,11 @@ impl Call {
         Self { needs_token: false, ..self }
     }
 
+    /// Goes to the API of a kind of service, instead of the platform's own.
+    pub(crate) fn to(self, family: &str) -> Self {
+        Self { family: Some(family.into()), ..self }
+    }
+
     /// Adds a query parameter, if it has a value.
     pub(crate) fn query(mut self, name: &'static str, value: Option<impl ToString>) -> Self {
         self.query.extend(value.map(|value| (name, value.to_string())));
@@ -62,7 +69,8 @@ impl Call {
 
     fn new(method: Method, path: &[&str], body: Option<Value>) -> Self {
         let path = path.iter().map(ToString::to_string).collect();
-        Self { method, path, query: vec![], body, needs_token: true, idempotency_key: None }
+        let (family, query, idempotency_key) = (None, vec![], None);
+        Self { method, family, path, query, body, needs_token: true, idempotency_key }
     }
 }
 

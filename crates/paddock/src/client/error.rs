@@ -44,6 +44,21 @@ impl Error {
         Self::Failed { what: what.into(), next: Some(next.into()) }
     }
 
+    /// The same, with the way on for who has been told of none.
+    pub(crate) fn or_next(self, next: impl Into<String>) -> Self {
+        match self {
+            Self::Refused(_) | Self::Failed { .. } if self.next().is_none() => {
+                Self::failed_but(self.what(), next)
+            }
+            _ => self,
+        }
+    }
+
+    /// Whether the server found fault with this field of the request.
+    pub(crate) fn is_about(&self, field: &str) -> bool {
+        matches!(self, Self::Refused(refusal) if refusal.problem.is_about(field))
+    }
+
     /// The status of the server's answer, if there was one.
     pub(crate) fn status(&self) -> Option<u16> {
         if let Self::Refused(refusal) = self { Some(refusal.status) } else { None }
@@ -148,6 +163,22 @@ mod tests {
             (refused(500, None, true), Some("the server's log says more under request id r1")),
         ] {
             assert_eq!(error.next().as_deref(), next, "{error:?}");
+        }
+    }
+
+    #[test]
+    fn a_way_on_is_added_where_there_is_none() {
+        for (error, next) in [
+            (refused(404, None, true), "look there"),
+            (refused(429, Some("12"), true), "try again in 12 s"),
+            (Error::failed("no"), "look there"),
+            (Error::failed_but("no", "look here"), "look here"),
+            (Error::SignedOut { server: "s".into() }, r#"run "paddock login""#),
+        ] {
+            let what = error.what();
+            let error = error.or_next("look there");
+            assert_eq!(error.next().as_deref(), Some(next), "{error:?}");
+            assert_eq!(error.what(), what);
         }
     }
 

@@ -9,8 +9,11 @@ use super::http::Api;
 use super::page::{self, Limit};
 use super::parse;
 use super::print::Printer;
-use super::subject::{self, CLUSTER, DEPLOYMENT};
+use super::subject::{self, CLUSTER, DEPLOYMENT, INSTANCE, Kind};
 use view::Event;
+
+/// Instances of whichever kind, as their users list them.
+const ANY_INSTANCE: Kind<'static> = Kind { command: "service KIND", ..INSTANCE };
 
 const HELP: &str = "\
 With -f and -o json each event is one line.
@@ -26,10 +29,10 @@ pub(crate) struct Args {
     /// Goes on with what happens from now on; with --since also what was since then
     #[arg(long, short)]
     follow: bool,
-    /// Only of one kind of subject, such as cluster or deployment
+    /// Only of one kind of subject, such as cluster, deployment or instance
     #[arg(long)]
     kind: Option<String>,
-    /// Only of one subject, by id; with --kind cluster or deployment also by name
+    /// Only of one subject, by id; with --kind cluster, deployment or instance also by name
     #[arg(long, value_name = "NAME-OR-ID")]
     subject: Option<String>,
     /// Only of one type, such as deployment.preempted
@@ -109,8 +112,9 @@ async fn subject_id(
     let kind = match kind {
         Some("cluster") => &CLUSTER,
         Some("deployment") => &DEPLOYMENT,
+        Some("instance") => &ANY_INSTANCE,
         _ => {
-            let what = "--subject takes a name only with --kind cluster or --kind deployment";
+            let what = "--subject takes a name only with --kind cluster, deployment or instance";
             return Err(Error::Usage(what.into()));
         }
     };

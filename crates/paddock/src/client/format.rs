@@ -65,6 +65,19 @@ pub(crate) fn time(rfc3339: Option<&str>) -> String {
     }
 }
 
+/// How long something lasts, in the largest unit that it is a whole number of.
+pub(crate) fn span(seconds: u64) -> String {
+    let units = [(24 * 60 * 60, "d"), (60 * 60, "h"), (60, "m")];
+    let fits = units.into_iter().find(|(size, _)| seconds > 0 && seconds % size == 0);
+    let (size, unit) = fits.unwrap_or((1, "s"));
+    format!("{}{unit}", seconds / size)
+}
+
+/// An answer to a question.
+pub(crate) fn yes_or_no(yes: bool) -> String {
+    if yes { "yes" } else { "no" }.into()
+}
+
 /// A text that may be absent.
 pub(crate) fn optional(text: Option<&String>) -> String {
     text.cloned().unwrap_or_default()
@@ -87,6 +100,15 @@ mod tests {
             ("gpu", "8589934592", "8589934592"),
         ] {
             assert_eq!(quantity(kind, &amount.parse().unwrap()), want, "{kind} {amount}");
+        }
+    }
+
+    #[test]
+    fn spans_have_the_largest_unit_that_fits() {
+        for (seconds, want) in
+            [(172_800, "2d"), (3600, "1h"), (5400, "90m"), (61, "61s"), (0, "0s"), (90_000, "25h")]
+        {
+            assert_eq!(span(seconds), want);
         }
     }
 

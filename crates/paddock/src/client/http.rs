@@ -146,7 +146,9 @@ impl Api {
         url.path_segments_mut()
             .expect("`config` lets only http and https pass")
             .pop_if_empty()
-            .extend(["api", "v1"])
+            .push("api")
+            .extend(&call.family)
+            .push("v1")
             .extend(&call.path);
         if !call.query.is_empty() {
             url.query_pairs_mut().extend_pairs(&call.query);
@@ -250,6 +252,7 @@ mod tests {
             ("http://h:1", &list, "http://h:1/api/v1/clusters?after=a+b"),
             ("https://h/prefix/", &Call::get(&["users", "me"]), "https://h/prefix/api/v1/users/me"),
             ("http://h", &Call::get(&["a/b?c", ".."]), "http://h/api/v1/a%2Fb%3Fc"),
+            ("http://h", &Call::get(&["xs"]).to("xs_mgmt"), "http://h/api/xs_mgmt/v1/xs"),
         ] {
             assert_eq!(url(server, call), want);
         }

@@ -28,7 +28,12 @@ impl Names {
         names
     }
 
-    async fn add<'a>(&mut self, api: &Api, kind: &Kind, ids: impl IntoIterator<Item = &'a str>) {
+    async fn add<'a>(
+        &mut self,
+        api: &Api,
+        kind: &Kind<'_>,
+        ids: impl IntoIterator<Item = &'a str>,
+    ) {
         let ids: BTreeSet<&str> = ids.into_iter().collect();
         for id in ids.into_iter().take(MAX_LOOK_UPS) {
             let answer = api.send(&Call::get(&[kind.path, id])).await;

@@ -87,6 +87,15 @@ fn together(items: &mut Vec<Box<RawValue>>, next: Option<Cursor>) -> Answer {
 }
 
 impl List {
+    /// Only the items at these places, in their order, and at most so many.
+    pub(crate) fn pick(mut self, places: &[usize], limit: usize) -> Self {
+        let is_cut = places.len() > limit;
+        let picked = places.iter().take(limit).filter_map(|place| self.items.get(*place).cloned());
+        self.items = picked.collect();
+        let answer = together(&mut self.items, None);
+        Self { answer, is_cut, ..self }
+    }
+
     /// The items, read.
     pub(crate) fn read<T: DeserializeOwned>(&self, api: &Api) -> Result<Vec<T>, Error> {
         self.raw().map(serde_json::from_str).collect::<Result<_, _>>().map_err(|_| api.foreign())
@@ -127,6 +136,24 @@ mod tests {
         let mut page: Page = serde_json::from_str(text).unwrap();
         assert_eq!(together(&mut page.items, page.next).body, text);
         assert_eq!(page.items.len(), 2);
+    }
+
+    #[test]
+    fn items_are_picked_in_any_order() {
+        let list = || {
+            let text = r#"{"items":[{"n":0},{"n":1},{"n":2}]}"#;
+            let Page { items, .. } = serde_json::from_str(text).unwrap();
+            List { items, answer: Answer { body: text.into() }, is_cut: false }
+        };
+        for (places, limit, want, is_cut) in [
+            (&[2, 0][..], 9, r#"{"items":[{"n":2},{"n":0}],"next":null}"#, false),
+            (&[2, 0], 1, r#"{"items":[{"n":2}],"next":null}"#, true),
+            (&[], 9, r#"{"items":[],"next":null}"#, false),
+        ] {
+            let picked = list().pick(places, limit);
+            assert_eq!(picked.answer.body, want);
+            assert_eq!(picked.is_cut, is_cut);
+        }
     }
 
     #[test]

@@ -47,6 +47,20 @@ fn since_at(text: &str, now: Time) -> Result<String, String> {
     Ok((now - ago).to_string())
 }
 
+/// Reads a time to come: RFC 3339, or how long from now (`30d`). The answer is RFC 3339.
+pub(crate) fn until(text: &str) -> Result<String, String> {
+    until_at(text, SystemClock.now())
+}
+
+fn until_at(text: &str, now: Time) -> Result<String, String> {
+    if let Ok(time) = text.parse::<Time>() {
+        return Ok(time.to_string());
+    }
+    let hint = "write a time like 2030-01-31T12:00:00Z, or how long from now, like 30d";
+    let span = Duration::from_secs(seconds(text).map_err(|_| hint)?);
+    Ok((now + span).to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +112,20 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(since_at(text, now).ok().as_deref(), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_time_to_come_is_given_or_counted_on_from_now() {
+        let now: Time = "2026-01-31T12:00:00Z".parse().unwrap();
+        for (text, want) in [
+            ("10m", Some("2026-01-31T12:10:00Z")),
+            ("1d", Some("2026-02-01T12:00:00Z")),
+            ("2030-01-01T02:00:00+02:00", Some("2030-01-01T00:00:00Z")),
+            ("2030-01-01", None),
+            ("tomorrow", None),
+        ] {
+            assert_eq!(until_at(text, now).ok().as_deref(), want, "{text}");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The server's problem documents (RFC 9457), put in the words of the command line.
+//! The server's problem documents (RFC 9457), put in the words of the command line. The APIs of kinds of
+//! service say no in another form, with a code and a reason; both are read alike.
 
 use serde::Deserialize;
 
@@ -11,7 +12,10 @@ pub(crate) struct Problem {
     detail: String,
     #[serde(default)]
     errors: Vec<Field>,
+    /// What the APIs of kinds say instead of a title and a detail.
     #[serde(default)]
+    reason: String,
+    #[serde(default, alias = "operation_id")]
     pub(crate) request_id: Option<String>,
 }
 
@@ -29,10 +33,18 @@ impl Problem {
     /// so anything else than a problem document becomes one that names the status.
     pub(crate) fn read(status: reqwest::StatusCode, body: &str) -> Self {
         let mut problem: Self = serde_json::from_str(body).unwrap_or_default();
+        if problem.detail.is_empty() {
+            problem.detail = std::mem::take(&mut problem.reason);
+        }
         if problem.title.is_empty() && problem.detail.is_empty() {
             problem.title = format!("the server answered {status}");
         }
         problem
+    }
+
+    /// Whether this field of the request is at fault.
+    pub(crate) fn is_about(&self, field: &str) -> bool {
+        self.errors.iter().any(|one| one.field == field)
     }
 
     /// All of it in one line, with the flags of the command line instead of fields.
@@ -69,10 +81,13 @@ fn flag(field: &str) -> String {
         ("env", "") => "--env".into(),
         ("env", key) => format!("--env {key}"),
         ("cluster_id", _) => "--cluster".into(),
+        ("billing_cloud_account_id", _) => "--billing-account".into(),
+        ("organization_id", _) => "--org".into(),
+        ("instance_type", _) => "--type".into(),
         ("node_selector", "") => "--on-label".into(),
         ("node_selector", key) => format!("--on-label {key}"),
         ("anti_affinity", _) => "--spread".into(),
-        ("name" | "password" | "command" | "code" | "image", _) => format!("the {head}"),
+        ("name" | "password" | "command" | "code" | "image" | "owner", _) => format!("the {head}"),
         (head, _) if head.starts_with("ports") => "--port".into(),
         (head, "") if head.starts_with("nodes") => "--node".into(),
         (head, rest) if head.starts_with("nodes") => {
@@ -81,7 +96,8 @@ fn flag(field: &str) -> String {
         (
             "username" | "display_name" | "expires_in" | "priority" | "replicas" | "provider"
             | "cloud_provider" | "region" | "status" | "kind" | "subject" | "type" | "since"
-            | "limit" | "restart" | "run_for" | "replica" | "tail",
+            | "limit" | "restart" | "run_for" | "replica" | "tail" | "plan" | "billing_model"
+            | "marketplace" | "reauthentication" | "expires_at" | "reason",
             _,
         ) => format!("--{}", head.replace('_', "-")),
         _ => field.clone(),
@@ -115,6 +131,12 @@ mod tests {
             ("node_selector.zone", "--on-label zone"),
             ("nodes", "--node"),
             ("nodes[1].capacity.cpu", "--node, its capacity cpu"),
+            ("owner", "the owner"),
+            ("plan", "--plan"),
+            ("billing_model", "--billing-model"),
+            ("billing_cloud_account_id", "--billing-account"),
+            ("instance_type", "--type"),
+            ("organization_id", "--org"),
             ("something.new", "something.new"),
             ("", ""),
         ] {
@@ -136,6 +158,7 @@ mod tests {
                 r#"{"detail":"capacity.cpu: no number.","errors":[{"field":"capacity.cpu","detail":"no number"}]}"#,
                 "--cpu: no number",
             ),
+            (r#"{"kind":"Error","code":"X-MGMT-7","reason":"no such x"}"#, "no such x"),
             ("<html>", "the server answered 502 Bad Gateway"),
             ("", "the server answered 502 Bad Gateway"),
             ("[]", "the server answered 502 Bad Gateway"),

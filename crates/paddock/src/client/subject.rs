@@ -1,4 +1,4 @@
-//! What clusters and deployments have in common on the command line: they are found by name or
+//! What clusters, deployments and instances have in common on the command line: they are found by name or
 //! id, made, waited for and deleted in the same way.
 
 use std::time::Duration;
@@ -16,9 +16,16 @@ use super::prompt;
 use super::wait::{Goal, wait};
 
 /// One kind of subject.
-pub(crate) struct Kind {
-    /// As in events and on the command line.
-    pub(crate) word: &'static str,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kind<'a> {
+    /// As in events.
+    pub(crate) event: &'static str,
+    /// As people call it.
+    pub(crate) word: &'a str,
+    /// The command that has its verbs.
+    pub(crate) command: &'a str,
+    /// The kind of service that its subjects are instances of.
+    pub(crate) service: Option<&'a str>,
     /// As in addresses.
     pub(crate) path: &'static str,
     /// Where `--wait` ends well.
@@ -26,18 +33,53 @@ pub(crate) struct Kind {
 }
 
 /// Clusters.
-pub(crate) const CLUSTER: Kind = Kind { word: "cluster", path: "clusters", up: &["ready"] };
+pub(crate) const CLUSTER: Kind<'static> = Kind {
+    event: "cluster",
+    word: "cluster",
+    command: "cluster",
+    service: None,
+    path: "clusters",
+    up: &["ready"],
+};
 /// Deployments.
-pub(crate) const DEPLOYMENT: Kind =
-    Kind { word: "deployment", path: "deployments", up: &["running", "completed"] };
+pub(crate) const DEPLOYMENT: Kind<'static> = Kind {
+    event: "deployment",
+    word: "deployment",
+    command: "deployment",
+    service: None,
+    path: "deployments",
+    up: &["running", "completed"],
+};
+/// Instances of any kind of service, as administrators see them.
+pub(crate) const INSTANCE: Kind<'static> = Kind {
+    event: "instance",
+    word: "instance",
+    command: "admin instance",
+    service: None,
+    path: "instances",
+    up: &["ready"],
+};
 
-impl Kind {
+impl Kind<'_> {
     /// Why a subject did not get where it should, and where more is to be read.
     pub(crate) fn failure(&self, subject: &Subject, what: String) -> Error {
-        if self.word != DEPLOYMENT.word {
-            return Error::failed(what);
+        let id = &subject.id;
+        match self.event {
+            "deployment" => {
+                Error::failed_but(what, format!(r#""paddock deployment logs {id}" may say more"#))
+            }
+            "instance" => {
+                let again =
+                    format!(r#""paddock {} delete {id}" makes room to try again"#, self.command);
+                Error::failed_but(what, again)
+            }
+            _ => Error::failed(what),
         }
-        Error::failed_but(what, format!(r#""paddock deployment logs {}" may say more"#, subject.id))
+    }
+
+    /// Whether `subject` is of this kind: instances of all kinds of service have the same address.
+    fn has(&self, subject: &Subject) -> bool {
+        self.service.is_none() || self.service == subject.kind.as_deref()
     }
 }
 
@@ -52,6 +94,9 @@ pub(crate) struct Subject {
     name: Option<String>,
     #[serde(default)]
     status: String,
+    /// The kind of service; only instances have it.
+    #[serde(default)]
+    pub(crate) kind: Option<String>,
 }
 
 impl Subject {
@@ -67,14 +112,19 @@ pub(crate) fn is_id(text: &str) -> bool {
 }
 
 /// Finds a subject by id or, failing that, by name.
-pub(crate) async fn find(api: &Api, kind: &Kind, which: &str) -> Result<Subject, Error> {
+pub(crate) async fn find(api: &Api, kind: &Kind<'_>, which: &str) -> Result<Subject, Error> {
     if is_id(which) {
         match api.send(&Call::get(&[kind.path, which])).await {
             Err(error) if error.status() == Some(404) => {}
-            answer => return api.read(&answer?),
+            answer => {
+                let found: Subject = api.read(&answer?)?;
+                if kind.has(&found) {
+                    return Ok(found);
+                }
+            }
         }
     }
-    let call = Call::get(&[kind.path]).query("name", Some(which));
+    let call = Call::get(&[kind.path]).query("name", Some(which)).query("kind", kind.service);
     let named = page::list(api, call, MAX_CANDIDATES).await?;
     choose(kind, which, named.read(api)?)
 }
@@ -82,7 +132,7 @@ pub(crate) async fn find(api: &Api, kind: &Kind, which: &str) -> Result<Subject,
 /// The id of what was named, if anything was.
 pub(crate) async fn id_if_named(
     api: &Api,
-    kind: &Kind,
+    kind: &Kind<'_>,
     which: Option<&str>,
 ) -> Result<Option<String>, Error> {
     match which {
@@ -91,12 +141,16 @@ pub(crate) async fn id_if_named(
     }
 }
 
-fn choose(kind: &Kind, which: &str, mut named: Vec<Subject>) -> Result<Subject, Error> {
+pub(crate) fn choose(
+    kind: &Kind<'_>,
+    which: &str,
+    mut named: Vec<Subject>,
+) -> Result<Subject, Error> {
     match named.len() {
         1 => Ok(named.remove(0)),
         0 => Err(Error::failed_but(
             format!("there is no {} {which:?}", kind.word),
-            format!(r#""paddock {} list" shows them all"#, kind.word),
+            format!(r#""paddock {} list" shows them all"#, kind.command),
         )),
         count => Err(Error::failed_but(
             format!("{count} {} have the name {which:?}:{}", kind.path, candidates(&named)),
@@ -113,7 +167,7 @@ fn candidates(subjects: &[Subject]) -> String {
 /// Makes a subject; with `limit`, the answer is what it is after the wait.
 pub(crate) async fn create(
     api: &Api,
-    kind: &Kind,
+    kind: &Kind<'_>,
     body: Value,
     limit: Option<Duration>,
 ) -> Result<Answer, Error> {
@@ -128,19 +182,33 @@ pub(crate) async fn create(
 pub(crate) async fn delete(
     api: &Api,
     printer: &mut Printer,
-    kind: &Kind,
+    kind: &Kind<'_>,
     which: &str,
     yes: bool,
     limit: Option<Duration>,
 ) -> Result<(), Error> {
     let subject = find(api, kind, which).await?;
+    let call = Call::delete(&[kind.path, &subject.id]);
+    delete_by(api, printer, kind, &subject, call, yes, limit).await
+}
+
+/// Deletes a subject by another call than its own address has.
+pub(crate) async fn delete_by(
+    api: &Api,
+    printer: &mut Printer,
+    kind: &Kind<'_>,
+    subject: &Subject,
+    call: Call,
+    yes: bool,
+    limit: Option<Duration>,
+) -> Result<(), Error> {
     let label = format!("{} {}", kind.word, subject.label());
     prompt::confirm(&format!("Delete {label} ({})?", subject.id), yes)?;
-    let answer = api.send(&Call::delete(&[kind.path, &subject.id])).await?;
+    let answer = api.send(&call).await?;
     let Some(limit) = limit else {
         return printer.answer_or_note(&answer, &format!("{label} is being deleted"));
     };
-    wait(api, kind, &subject, Goal::Gone, limit).await?;
+    wait(api, kind, subject, Goal::Gone, limit).await?;
     printer.answer_or_note(&answer, &format!("{label} is gone"))
 }
 
@@ -149,7 +217,7 @@ mod tests {
     use super::*;
 
     fn subject(id: &str, name: &str) -> Subject {
-        Subject { id: id.into(), name: Some(name.into()), status: "ready".into() }
+        Subject { id: id.into(), name: Some(name.into()), status: "ready".into(), kind: None }
     }
 
     #[test]
@@ -162,6 +230,20 @@ mod tests {
             ("prod", false),
         ] {
             assert_eq!(is_id(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_instance_is_of_its_kind_of_service() {
+        let of = |kind: Option<&str>| Subject { kind: kind.map(Into::into), ..subject("1", "a") };
+        let service = |service| Kind { service, ..INSTANCE };
+        for (kind, subject, want) in [
+            (service(Some("rhino")), of(Some("rhino")), true),
+            (service(Some("rhino")), of(Some("hippo")), false),
+            (service(None), of(Some("hippo")), true),
+            (CLUSTER, of(None), true),
+        ] {
+            assert_eq!(kind.has(&subject), want, "{kind:?}");
         }
     }
 

@@ -89,7 +89,7 @@ const DELETED: &str = "deleted";
 /// Waits until `subject` has reached the goal.
 pub(crate) async fn wait(
     api: &Api,
-    kind: &Kind,
+    kind: &Kind<'_>,
     subject: &Subject,
     goal: Goal,
     limit: Duration,
@@ -109,7 +109,7 @@ pub(crate) async fn wait(
     // Whatever happens to us, the server goes on with what it was asked for.
     let verb = if state.is_waiting() { "explain" } else { "show" };
     let goes_on =
-        format!(r#"it goes on by itself: run "paddock {} {verb} {}""#, kind.word, subject.id);
+        format!(r#"it goes on by itself: run "paddock {} {verb} {}""#, kind.command, subject.id);
     match outcome {
         Ok(Ok(Verdict::Reached)) => Ok(()),
         Ok(Ok(_)) => {
@@ -125,7 +125,7 @@ pub(crate) async fn wait(
 
 struct Watch<'a> {
     api: &'a Api,
-    kind: &'a Kind,
+    kind: &'a Kind<'a>,
     subject: &'a Subject,
     goal: Goal,
     state: State,
@@ -148,7 +148,7 @@ impl Watch<'_> {
 
     async fn run(&mut self) -> Result<Verdict, Error> {
         let call = Call::get(&["events"])
-            .query("kind", Some(self.kind.word))
+            .query("kind", Some(self.kind.event))
             .query("subject", Some(&self.subject.id));
         let mut stream = Follow::open(self.api, call).await?;
         // The stream tells what happens from now on; what happened before it was open, one look
@@ -195,7 +195,7 @@ impl State {
     }
 
     /// Whether all replicas are there and none is on its way out; nobody knows without a look.
-    fn is_complete(&self, kind: &Kind) -> Option<bool> {
+    fn is_complete(&self, kind: &Kind<'_>) -> Option<bool> {
         let Some(replicas) = self.replicas else { return Some(true) };
         let parts = self.replica_statuses.as_ref()?;
         let is_up = |part: &Part| kind.up.contains(&part.status.as_str());
@@ -240,7 +240,7 @@ impl State {
     }
 }
 
-fn judge(goal: Goal, kind: &Kind, state: &State) -> Verdict {
+fn judge(goal: Goal, kind: &Kind<'_>, state: &State) -> Verdict {
     match (goal, state.status.as_str()) {
         (Goal::Gone, DELETED) => Verdict::Reached,
         (Goal::Up, "failed" | DELETED) => Verdict::Failed,
@@ -272,7 +272,7 @@ fn read_event(data: &str) -> Option<State> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::subject::{CLUSTER, DEPLOYMENT};
+    use super::super::subject::{CLUSTER, DEPLOYMENT, INSTANCE};
     use super::*;
 
     #[test]
@@ -290,6 +290,11 @@ mod tests {
             (&DEPLOYMENT, Goal::Up, "running", Verdict::Reached),
             (&DEPLOYMENT, Goal::Up, "completed", Verdict::Reached),
             (&DEPLOYMENT, Goal::Up, "failed", Verdict::Failed),
+            (&INSTANCE, Goal::Up, "provisioning", Verdict::NotYet),
+            (&INSTANCE, Goal::Up, "ready", Verdict::Reached),
+            (&INSTANCE, Goal::Up, "failed", Verdict::Failed),
+            (&INSTANCE, Goal::Gone, "deleting", Verdict::NotYet),
+            (&INSTANCE, Goal::Gone, "deleted", Verdict::Reached),
         ] {
             let state = State { status: status.into(), ..State::default() };
             assert_eq!(judge(goal, kind, &state), want, "{} {goal:?} {status}", kind.word);

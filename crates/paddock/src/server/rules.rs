@@ -32,8 +32,7 @@ pub(super) struct Shelf {
 
 /// Reads all files; what is wrong with one is said in one sentence.
 pub(super) fn load(files: &RuleFiles) -> anyhow::Result<(Shelf, Rulebook, Rules)> {
-    let mut shelf =
-        Shelf { files: files.clone(), seen: BTreeMap::new(), kinds: BTreeMap::new() };
+    let mut shelf = Shelf { files: files.clone(), seen: BTreeMap::new(), kinds: BTreeMap::new() };
     shelf.seen = shelf.look();
     for path in shelf.kind_files()? {
         let kind = read(&path, kind::parse).context("--catalog-dir")?;
@@ -56,8 +55,7 @@ fn read<T>(
     parse: impl FnOnce(&str, &str) -> Result<T, kind::Refused>,
 ) -> anyhow::Result<T> {
     let name = path.display().to_string();
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("{name} can't be read"))?;
+    let text = std::fs::read_to_string(path).with_context(|| format!("{name} can't be read"))?;
     Ok(parse(&name, &text)?)
 }
 

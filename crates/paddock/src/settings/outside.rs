@@ -184,7 +184,9 @@ impl Args {
             }
             (Some(server), None) => {
                 let server = server.parse().with_context(|| {
-                    format!("--dns-server: {server:?} is no address with a port, such as 127.0.0.1:53")
+                    format!(
+                        "--dns-server: {server:?} is no address with a port, such as 127.0.0.1:53"
+                    )
                 })?;
                 let zone = self.dns_zone.clone();
                 let zone = zone.context("--dns-zone: is needed with --dns-server")?;
@@ -210,7 +212,9 @@ impl Args {
         match (&self.sso_issuer, &self.keycloak_url) {
             (None, None) => Ok(None),
             (Some(_), Some(_)) => {
-                bail!("--keycloak-url: clients are made either there or at --sso-issuer, not at both")
+                bail!(
+                    "--keycloak-url: clients are made either there or at --sso-issuer, not at both"
+                )
             }
             (Some(issuer), None) => {
                 let token = self.sso_registration_token.as_deref().map(Secret::new);
@@ -236,7 +240,9 @@ impl Args {
 fn url(name: &str, text: &str) -> anyhow::Result<String> {
     let is_web = text.starts_with("http://") || text.starts_with("https://");
     if !is_web || text.contains(char::is_whitespace) || text.contains('@') {
-        bail!("{name}: must be a URL that begins with http:// or https://, without user or password");
+        bail!(
+            "{name}: must be a URL that begins with http:// or https://, without user or password"
+        );
     }
     Ok(text.trim_end_matches('/').to_owned())
 }
@@ -257,7 +263,11 @@ mod tests {
             (Args { oidc_issuer: set("https://u:secret@h"), ..Args::default() }, "--oidc-issuer"),
             (Args { keycloak_url: set("http://k"), ..Args::default() }, "--keycloak-client-secret"),
             (
-                Args { keycloak_url: set("http://k"), sso_issuer: set("http://s"), ..Args::default() },
+                Args {
+                    keycloak_url: set("http://k"),
+                    sso_issuer: set("http://s"),
+                    ..Args::default()
+                },
                 "--keycloak-url",
             ),
             (

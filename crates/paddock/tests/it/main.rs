@@ -4,11 +4,13 @@
 
 mod agent;
 mod client;
+mod client_admin;
 mod client_deploy;
 mod client_deployment;
 mod client_faults;
 mod client_help;
 mod client_logs;
+mod client_service;
 mod fake;
 mod fleet;
 mod fleet_catalog;

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use model::{ClusterId, DeploymentId, InstanceId, InviteId, OrganizationId, Quantity, Time, UserId};
+use model::{
+    ClusterId, DeploymentId, InstanceId, InviteId, OrganizationId, Quantity, Time, UserId,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

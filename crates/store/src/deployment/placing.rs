@@ -60,7 +60,11 @@ pub async fn place(
         let id = ReplicaId { deployment: id, number: *number };
         replica::arrive(tx, &deployment, id, place, &reason).await?;
     }
-    let scheduled = replica::settle(tx, &deployment, Status::Scheduled.as_str()).await?;
+    // What only holds capacity for an instance has one step less to tell of.
+    let scheduled = match deployment.instance_id {
+        Some(_) if deployment.spec.image.is_none() => deployment,
+        _ => replica::settle(tx, &deployment, Status::Scheduled.as_str()).await?,
+    };
     if scheduled.spec.image.is_some() {
         return Ok(scheduled);
     }
@@ -87,7 +91,9 @@ async fn decided(tx: &mut Tx, id: DeploymentId) -> Result<Deployment> {
 pub async fn preempt(tx: &mut Tx, victim: ReplicaId, by: ReplicaId, reason: &str) -> Result<()> {
     let deployment = decided(tx, victim.deployment).await?;
     if deployment.instance_id.is_some() {
-        return Err(Error::Conflict(format!("{victim} belongs to an instance, which never yields")));
+        return Err(Error::Conflict(format!(
+            "{victim} belongs to an instance, which never yields"
+        )));
     }
     let replicas = replica::of(tx, victim.deployment).await?;
     let found = replicas.into_iter().find(|replica| replica.id == victim);

@@ -34,9 +34,13 @@ pub async fn list(
 ) -> Result<Vec<Instance>> {
     let own = search.scope.organization();
     let is_postgres = read.is_postgres();
-    let select = Select::new(concat!("SELECT ", super::columns!(), " FROM instance WHERE deleted_at IS NULL"))
-        .and("organization_id = ?", own.as_ref())
-        .and("kind = ?", Some(&search.kind));
+    let select = Select::new(concat!(
+        "SELECT ",
+        super::columns!(),
+        " FROM instance WHERE deleted_at IS NULL"
+    ))
+    .and("organization_id = ?", own.as_ref())
+    .and("kind = ?", Some(&search.kind));
     let select = narrowed(select, search.expr, is_postgres)?;
     let rows = ordered(select, search.order, is_postgres)?
         .then("LIMIT ?", &limit)

@@ -55,6 +55,7 @@ on_both_engines! {
                 name: given(mask, 1, made.name.clone()),
                 cluster: given(mask, 2, on.id),
                 status: given(mask, 3, made.status),
+                with_instances: false,
             };
             for (scope, page) in asked(own) {
                 let found = deployment::list(&mut read, scope, &filter, &page).await.unwrap();

@@ -12,6 +12,7 @@ mod limit;
 mod list;
 mod migration;
 mod scope;
+mod search;
 mod signal;
 mod statement;
 mod support;

@@ -30,7 +30,11 @@ pub(super) const CATALOGUE: &[(u16, u16, &str)] = &[
     (25, 410, "The resource is gone."),
     (30, 400, "This cloud provider is not supported."),
     (31, 400, "This region is not supported."),
-    (32, 400, "The name of an instance has a-z, 0-9 and -, begins with a letter, and does not end with -."),
+    (
+        32,
+        400,
+        "The name of an instance has a-z, 0-9 and -, begins with a letter, and does not end with -.",
+    ),
     (33, 400, "A value is too short."),
     (34, 400, "A value is too long."),
     (35, 400, "Only instances that span zones are supported: multi_az must be true."),

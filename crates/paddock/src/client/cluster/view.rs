@@ -71,7 +71,7 @@ fn row(cluster: &Cluster) -> [String; 10] {
         format::usage("ram", &cluster.capacity),
         others(&cluster.capacity),
         cluster.deployments.to_string(),
-        yes_or_no(cluster.shared),
+        format::yes_or_no(cluster.shared),
         format::time(cluster.created_at.as_deref()),
         format::optional(cluster.status_reason.as_ref()),
     ]
@@ -84,7 +84,7 @@ pub(super) fn details(cluster: &Cluster) -> String {
         ("NAME", cluster.name.clone()),
         ("STATUS", cluster.status.clone()),
         ("REASON", format::optional(cluster.status_reason.as_ref())),
-        ("SHARED", yes_or_no(cluster.shared)),
+        ("SHARED", format::yes_or_no(cluster.shared)),
         ("PROVIDER", format::optional(cluster.provider.as_ref())),
         ("CLOUD", format::optional(cluster.cloud_provider.as_ref())),
         ("REGION", format::optional(cluster.region.as_ref())),
@@ -124,10 +124,6 @@ fn capacity(capacity: &BTreeMap<String, Usage>) -> String {
 fn others(capacity: &BTreeMap<String, Usage>) -> String {
     let others = capacity.keys().filter(|kind| !matches!(kind.as_str(), "cpu" | "ram"));
     format::join(others.map(|kind| format!("{kind}={}", format::usage(kind, capacity))))
-}
-
-fn yes_or_no(yes: bool) -> String {
-    if yes { "yes" } else { "no" }.into()
 }
 
 #[cfg(test)]

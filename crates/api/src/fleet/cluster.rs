@@ -1,0 +1,185 @@
+//! Clusters that organizations bring along: registered under the id that they have elsewhere, served by an
+//! agent of the fleet managers' kind, for that organization alone.
+
+mod object;
+mod register;
+
+use std::time::Duration;
+
+use axum::Json as Answer;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use model::cluster::Cluster;
+use model::kind::{InstanceType, Kind};
+use model::quota::ENTERPRISE;
+use serde::Deserialize;
+use store::cluster::hosting;
+use store::{agent_token, entropy};
+use utoipa::IntoParams;
+
+use super::Error;
+use super::body::Json;
+use super::error::ApiPath;
+use super::tenant::Tenant;
+use super::wire::{Async, List, Origin, Params};
+use crate::App;
+use object::{AddonParameters, EnterpriseCluster};
+use register::Registration;
+
+/// Which cluster of which API.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct ClusterPath {
+    /// The API of a kind, such as `kafkas_mgmt`.
+    #[serde(rename = "api")]
+    _api: String,
+    /// The cluster's id.
+    id: String,
+}
+
+/// The type of instances that run on an organization's own clusters.
+fn enterprise_type(kind: &Kind) -> Option<&InstanceType> {
+    kind.types.iter().find(|one| one.billing_model(ENTERPRISE).is_some())
+}
+
+/// Fails unless the organization may bring clusters along.
+async fn admitted(app: &App, tenant: &Tenant) -> Result<(), Error> {
+    let (kind, caller) = (&tenant.kind, &tenant.caller);
+    tenant.must_offer(kind.offers.enterprise_clusters, "clusters of organizations")?;
+    let mut read = app.db.read().await?;
+    let (own, foreign) = (caller.user.organization_id, caller.foreign_organization());
+    let entitled = app.rules.entitled(&mut read, own, foreign, &caller.user.username).await?;
+    let now = app.db.now();
+    let is_granted = entitled.grants.iter().flatten().any(|grant| {
+        grant.billing_model == ENTERPRISE && grant.concerns(kind) && !grant.is_expired(now)
+    });
+    if !entitled.is_limited || is_granted {
+        return Ok(());
+    }
+    Err(Error::new(11, "The organization has no quota for the billing model enterprise."))
+}
+
+fn must_be_owner(tenant: &Tenant) -> Result<(), Error> {
+    if tenant.caller.is_owner() {
+        return Ok(());
+    }
+    Err(Error::new(11, "Only an owner of the organization may do this; ask one of them."))
+}
+
+/// The cluster that is named, if it is the organization's.
+async fn find(app: &App, tenant: &Tenant, id: &str) -> Result<Cluster, Error> {
+    let found = hosting::find(&mut app.db.read().await?, id).await?;
+    let own = Some(tenant.caller.user.organization_id);
+    let found = found.filter(|one| one.organization_id == own && one.foreign_id.is_some());
+    found.ok_or_else(|| Error::not_found("cluster", id))
+}
+
+/// Lists the clusters that the organization has brought along.
+#[utoipa::path(get, path = "/api/{api}/v1/clusters", tag = "clusters", params(ApiPath),
+    responses((status = 200, body = List<EnterpriseCluster>, description = "All of them"), Error))]
+pub(crate) async fn enterprise_cluster_list(
+    State(app): State<App>,
+    tenant: Tenant,
+) -> Result<Answer<List<EnterpriseCluster>>, Error> {
+    admitted(&app, &tenant).await?;
+    let own = tenant.caller.user.organization_id;
+    let found = hosting::list(&mut app.db.read().await?, own).await?;
+    let items = found.iter().map(|one| EnterpriseCluster::new(&tenant.kind, one)).collect();
+    Ok(Answer(List::all("ClusterList", items)))
+}
+
+/// Registers a cluster of the organization. The answer has what its agent needs to know, with its secret.
+#[utoipa::path(post, path = "/api/{api}/v1/clusters", tag = "clusters", params(ApiPath),
+    request_body = Registration,
+    responses((status = 200, body = EnterpriseCluster, description = "Registered"), Error))]
+pub(crate) async fn enterprise_cluster_register(
+    State(app): State<App>,
+    tenant: Tenant,
+    Origin(origin): Origin,
+    Json(body): Json<Registration>,
+) -> Result<Answer<EnterpriseCluster>, Error> {
+    admitted(&app, &tenant).await?;
+    let kind = &tenant.kind;
+    let name = body.cluster_id()?;
+    if hosting::find(&mut app.db.read().await?, name).await?.is_some() {
+        return Err(Error::new(44, ""));
+    }
+    let (new, hosting) = body.read(kind)?;
+    must_be_owner(&tenant)?;
+    let own = tenant.caller.user.organization_id;
+    let mut tx = app.db.begin(tenant.caller.actor()).await?;
+    let made = hosting::register(&mut tx, own, &new, name, &hosting).await.map_err(taken)?;
+    let secret = entropy::secret(app.db.entropy());
+    agent_token::create(&mut tx, made.id, &entropy::hash(&secret), Duration::ZERO).await?;
+    tx.commit().await?;
+    let shown = EnterpriseCluster::new(kind, &made);
+    Ok(Answer(shown.with_parameters(AddonParameters::new(kind, &made, &origin, &secret))))
+}
+
+fn taken(error: store::Error) -> Error {
+    match error {
+        store::Error::Taken { .. } => Error::new(44, ""),
+        other => other.into(),
+    }
+}
+
+/// One cluster of the organization.
+#[utoipa::path(get, path = "/api/{api}/v1/clusters/{id}", tag = "clusters", params(ClusterPath),
+    responses((status = 200, body = EnterpriseCluster, description = "The cluster"), Error))]
+pub(crate) async fn enterprise_cluster_get(
+    State(app): State<App>,
+    tenant: Tenant,
+    Path(path): Path<ClusterPath>,
+) -> Result<Answer<EnterpriseCluster>, Error> {
+    admitted(&app, &tenant).await?;
+    let found = find(&app, &tenant, &path.id).await?;
+    Ok(Answer(EnterpriseCluster::new(&tenant.kind, &found)))
+}
+
+/// Takes a cluster of the organization out; not while instances are on it.
+#[utoipa::path(delete, path = "/api/{api}/v1/clusters/{id}", tag = "clusters",
+    params(ClusterPath, Async), responses((status = 202, description = "On its way out"), Error))]
+pub(crate) async fn enterprise_cluster_deregister(
+    State(app): State<App>,
+    tenant: Tenant,
+    Path(path): Path<ClusterPath>,
+    params: Params,
+) -> Result<StatusCode, Error> {
+    admitted(&app, &tenant).await?;
+    params.must_be_async()?;
+    must_be_owner(&tenant)?;
+    let found = find(&app, &tenant, &path.id).await?;
+    let mut tx = app.db.begin(tenant.caller.actor()).await?;
+    match store::cluster::request_delete(&mut tx, &found).await {
+        Ok(_) => tx.commit().await?,
+        Err(store::Error::Conflict(_)) => {
+            return Err(Error::new(
+                4,
+                "There are still instances on the cluster: delete them first.",
+            ));
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(StatusCode::ACCEPTED)
+}
+
+/// What the agent of a cluster needs to know. Its secret is kept only as a hash: it gets a new one, and the
+/// one of before ends.
+#[utoipa::path(get, path = "/api/{api}/v1/clusters/{id}/addon_parameters", tag = "clusters",
+    params(ClusterPath),
+    responses((status = 200, body = AddonParameters, description = "With a new secret"), Error))]
+pub(crate) async fn enterprise_cluster_parameters(
+    State(app): State<App>,
+    tenant: Tenant,
+    Path(path): Path<ClusterPath>,
+    Origin(origin): Origin,
+) -> Result<Answer<AddonParameters>, Error> {
+    admitted(&app, &tenant).await?;
+    must_be_owner(&tenant)?;
+    let found = find(&app, &tenant, &path.id).await?;
+    let secret = entropy::secret(app.db.entropy());
+    let mut tx = app.db.begin(tenant.caller.actor()).await?;
+    agent_token::create(&mut tx, found.id, &entropy::hash(&secret), Duration::ZERO).await?;
+    tx.commit().await?;
+    Ok(Answer(AddonParameters::new(&tenant.kind, &found, &origin, &secret)))
+}

@@ -1,0 +1,290 @@
+//! Service accounts: what programs of an organization sign in with. Secrets are shown once, and kept only
+//! as hashes.
+
+use axum::Json as Answer;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use model::Time;
+use model::kind::Kind;
+use serde::{Deserialize, Serialize};
+use store::{Scope, entropy, service_account as accounts};
+use utoipa::{IntoParams, ToSchema};
+
+use super::Error;
+use super::body::Json;
+use super::error::ApiPath;
+use super::tenant::Tenant;
+use super::wire::{Paging, Params};
+use crate::App;
+
+const PREFIX: &str = "srvc-acct-";
+const NAME_MAX: usize = 50;
+const DESCRIPTION_MAX: usize = 255;
+const CLIENT_ID_MAX: usize = 47;
+
+/// A service account.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ServiceAccount {
+    /// Its id.
+    id: String,
+    /// Always `ServiceAccount`.
+    kind: &'static str,
+    /// Where it is.
+    href: String,
+    /// What users call it.
+    name: String,
+    /// What it is for.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    description: String,
+    /// What it signs in as.
+    client_id: String,
+    /// What it signs in with. It is shown only when it is made or made anew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_secret: Option<String>,
+    /// Whose it is; the same as `created_by`.
+    owner: String,
+    /// Whose it is, by user name.
+    created_by: String,
+    /// When it was made.
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+}
+
+impl ServiceAccount {
+    fn new(kind: &Kind, of: accounts::ServiceAccount, secret: Option<String>) -> Self {
+        Self {
+            kind: "ServiceAccount",
+            href: format!("/api/{}/v1/service_accounts/{}", kind.api, of.id),
+            id: of.id,
+            name: of.name,
+            description: of.description,
+            client_id: of.client_id,
+            client_secret: secret,
+            created_by: of.owner.clone(),
+            owner: of.owner,
+            created_at: of.created_at,
+        }
+    }
+}
+
+/// The service accounts of an organization.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ServiceAccountList {
+    /// Always `ServiceAccountList`.
+    kind: &'static str,
+    /// The accounts.
+    items: Vec<ServiceAccount>,
+}
+
+/// A service account as someone asks for it.
+#[derive(Deserialize, ToSchema)]
+pub(crate) struct NewServiceAccount {
+    /// What it shall be called.
+    #[serde(default)]
+    name: String,
+    /// What it is for.
+    description: Option<String>,
+}
+
+/// Which account of which API.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct AccountPath {
+    /// The API of a kind, such as `kafkas_mgmt`.
+    #[serde(rename = "api")]
+    _api: String,
+    /// The account's id, a UUID.
+    id: String,
+}
+
+/// Which account is looked for.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes the query; `Params` reads it")]
+pub(crate) struct ByClient {
+    /// Only the account that signs in as this.
+    client_id: Option<String>,
+}
+
+/// Lists the organization's service accounts.
+#[utoipa::path(get, path = "/api/{api}/v1/service_accounts", tag = "service accounts",
+    params(ApiPath, Paging, ByClient),
+    responses((status = 200, body = ServiceAccountList, description = "One page"), Error))]
+pub(crate) async fn service_account_list(
+    State(app): State<App>,
+    tenant: Tenant,
+    params: Params,
+) -> Result<Answer<ServiceAccountList>, Error> {
+    offered(&tenant)?;
+    let mut read = app.db.read().await?;
+    let own = tenant.caller.user.organization_id;
+    let found = match params.get("client_id") {
+        Some(client_id) => {
+            check_client_id(client_id)?;
+            let found = accounts::find(&mut read, client_id).await?;
+            found.map(|(one, _)| one).filter(|one| one.organization_id == own).into_iter().collect()
+        }
+        None => {
+            let (size, skip) = params.page()?.of(i64::MAX);
+            accounts::list(&mut read, own, skip, size).await?
+        }
+    };
+    let items = found.into_iter().map(|one| ServiceAccount::new(&tenant.kind, one, None));
+    Ok(Answer(ServiceAccountList { kind: "ServiceAccountList", items: items.collect() }))
+}
+
+/// Makes a service account. Its secret is shown only in this answer.
+#[utoipa::path(post, path = "/api/{api}/v1/service_accounts", tag = "service accounts",
+    params(ApiPath), request_body = NewServiceAccount,
+    responses((status = 202, body = ServiceAccount, description = "Made"), Error))]
+pub(crate) async fn service_account_create(
+    State(app): State<App>,
+    tenant: Tenant,
+    Json(body): Json<NewServiceAccount>,
+) -> Result<(StatusCode, Answer<ServiceAccount>), Error> {
+    offered(&tenant)?;
+    check_name(&body.name)?;
+    let description = body.description.unwrap_or_default();
+    check_description(&description)?;
+    let (id, secret) = (entropy::uuid(app.db.entropy()), entropy::secret(app.db.entropy()));
+    let mut tx = app.db.begin(tenant.caller.actor()).await?;
+    let made = accounts::ServiceAccount {
+        client_id: format!("{PREFIX}{id}"),
+        id,
+        organization_id: tenant.caller.user.organization_id,
+        owner: tenant.caller.user.username.clone(),
+        name: body.name,
+        description,
+        created_at: tx.now(),
+    };
+    let most = app.settings.max_service_accounts;
+    accounts::create(&mut tx, &made, &entropy::hash(&secret), Some(most)).await?;
+    tx.commit().await?;
+    let shown = ServiceAccount::new(&tenant.kind, made, Some(secret));
+    Ok((StatusCode::ACCEPTED, Answer(shown)))
+}
+
+/// One service account; its owner's to see.
+#[utoipa::path(get, path = "/api/{api}/v1/service_accounts/{id}", tag = "service accounts",
+    params(AccountPath),
+    responses((status = 200, body = ServiceAccount, description = "The account"), Error))]
+pub(crate) async fn service_account_get(
+    State(app): State<App>,
+    tenant: Tenant,
+    Path(path): Path<AccountPath>,
+) -> Result<Answer<ServiceAccount>, Error> {
+    let found = find(&app, &tenant, &path.id).await?;
+    if found.owner != tenant.caller.user.username {
+        return Err(Error::new(4, "Only its owner may see this service account."));
+    }
+    Ok(Answer(ServiceAccount::new(&tenant.kind, found, None)))
+}
+
+/// Deletes a service account: nobody can sign in with it from now on. Tokens that it has end by themselves,
+/// within ten minutes.
+#[utoipa::path(delete, path = "/api/{api}/v1/service_accounts/{id}", tag = "service accounts",
+    params(AccountPath), responses((status = 204, description = "Deleted"), Error))]
+pub(crate) async fn service_account_delete(
+    State(app): State<App>,
+    tenant: Tenant,
+    Path(path): Path<AccountPath>,
+) -> Result<StatusCode, Error> {
+    let found = find_to_change(&app, &tenant, &path.id).await?;
+    let mut tx = app.db.begin(tenant.caller.actor()).await?;
+    accounts::delete(&mut tx, &found.id).await?;
+    tx.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Gives a service account another secret, which is shown only in this answer.
+#[utoipa::path(post, path = "/api/{api}/v1/service_accounts/{id}/reset_credentials",
+    tag = "service accounts", params(AccountPath),
+    responses((status = 200, body = ServiceAccount, description = "With its new secret"), Error))]
+pub(crate) async fn service_account_reset(
+    State(app): State<App>,
+    tenant: Tenant,
+    Path(path): Path<AccountPath>,
+) -> Result<Answer<ServiceAccount>, Error> {
+    let found = find_to_change(&app, &tenant, &path.id).await?;
+    let secret = entropy::secret(app.db.entropy());
+    let mut tx = app.db.begin(tenant.caller.actor()).await?;
+    accounts::set_secret(&mut tx, &found.id, &entropy::hash(&secret)).await?;
+    tx.commit().await?;
+    Ok(Answer(ServiceAccount::new(&tenant.kind, found, Some(secret))))
+}
+
+fn offered(tenant: &Tenant) -> Result<(), Error> {
+    tenant.must_offer(tenant.kind.offers.service_accounts, "service accounts")
+}
+
+async fn find(app: &App, tenant: &Tenant, id: &str) -> Result<accounts::ServiceAccount, Error> {
+    offered(tenant)?;
+    if !is_uuid(id) {
+        return Err(Error::new(40, "The id of a service account is a UUID."));
+    }
+    let own: Scope = tenant.caller.own();
+    match accounts::get(&mut app.db.read().await?, own, id).await {
+        Err(store::Error::NotFound { .. }) => Err(Error::new(113, "")),
+        other => Ok(other?),
+    }
+}
+
+async fn find_to_change(
+    app: &App,
+    tenant: &Tenant,
+    id: &str,
+) -> Result<accounts::ServiceAccount, Error> {
+    let found = find(app, tenant, id).await?;
+    if found.owner == tenant.caller.user.username || tenant.caller.is_owner() {
+        return Ok(found);
+    }
+    Err(Error::new(4, "Only its owner and the organization's owners may change this account."))
+}
+
+fn check_name(name: &str) -> Result<(), Error> {
+    let length = name.chars().count();
+    if length > NAME_MAX {
+        return Err(Error::new(34, format!("name: at most {NAME_MAX} characters are allowed.")));
+    }
+    if length == 0 {
+        return Err(Error::new(33, "name: at least 1 character is needed."));
+    }
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let begins = name.starts_with(|c: char| c.is_ascii_lowercase());
+    if begins && name.chars().all(allowed) && !name.ends_with('-') {
+        return Ok(());
+    }
+    Err(Error::new(38, "name: only a-z, 0-9 and -, beginning with a letter, not ending with -."))
+}
+
+fn check_description(text: &str) -> Result<(), Error> {
+    let allowed =
+        |c: char| c.is_ascii_alphanumeric() || c.is_ascii_whitespace() || ".,-".contains(c);
+    if !text.chars().all(allowed) {
+        return Err(Error::new(
+            39,
+            "description: only letters, digits, blanks and . , - are allowed.",
+        ));
+    }
+    if text.chars().count() > DESCRIPTION_MAX {
+        let reason = format!("description: at most {DESCRIPTION_MAX} characters are allowed.");
+        return Err(Error::new(34, reason));
+    }
+    Ok(())
+}
+
+fn check_client_id(text: &str) -> Result<(), Error> {
+    if text.chars().count() > CLIENT_ID_MAX {
+        return Err(Error::new(34, format!("client_id: at most {CLIENT_ID_MAX} characters.")));
+    }
+    if text.strip_prefix(PREFIX).is_some_and(is_uuid) {
+        return Ok(());
+    }
+    Err(Error::new(40, format!("client_id: must be {PREFIX} and a UUID.")))
+}
+
+fn is_uuid(text: &str) -> bool {
+    let groups: Vec<&str> = text.split('-').collect();
+    let is_hex = |group: &&str| group.chars().all(|c| c.is_ascii_hexdigit());
+    groups.iter().all(is_hex) && groups.iter().map(|group| group.len()).eq([8, 4, 4, 4, 12])
+}

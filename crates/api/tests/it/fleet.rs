@@ -1,0 +1,125 @@
+//! What the tests of the fleet managers' family need.
+
+use model::InstanceId;
+use model::event::Actor;
+use model::instance::Status;
+use model::kind::{Catalog, Kind};
+use serde_json::{Value, json};
+use store::{Scope, instance};
+use testing::{Answer, Client, Engine, TestPaddock, TestSettings};
+
+pub(crate) const API: &str = "/api/kafkas_mgmt/v1";
+pub(crate) const KAFKAS: &str = "/api/kafkas_mgmt/v1/kafkas";
+pub(crate) const DINOSAURS: &str = "/api/dinosaurs_mgmt/v1/dinosaurs";
+
+/// A server on which nothing moves.
+pub(crate) async fn still(engine: Engine) -> TestPaddock {
+    still_with(engine, None).await
+}
+
+/// The same, with another catalog.
+pub(crate) async fn still_with(engine: Engine, catalog: Option<Catalog>) -> TestPaddock {
+    TestPaddock::start_with(engine, TestSettings { is_still: true, catalog, ..Default::default() })
+        .await
+}
+
+/// The catalog with another kafka.
+pub(crate) fn with_kafka(change: impl FnOnce(&mut Kind)) -> Catalog {
+    let catalog = Catalog::built_in();
+    let mut kafka = Kind::clone(catalog.kind("kafka").unwrap());
+    change(&mut kafka);
+    catalog.with(vec![kafka]).unwrap()
+}
+
+/// Asks for a kafka; `more` is put beside its name.
+pub(crate) async fn ask(client: &Client, name: &str, more: Value) -> Answer {
+    let mut body = json!({"name": name});
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    client.post(&format!("{KAFKAS}?async=true"), body).await
+}
+
+/// A kafka of that name.
+pub(crate) async fn kafka(client: &Client, name: &str) -> String {
+    let answer = ask(client, name, json!({})).await;
+    assert_eq!(answer.status, 202, "{:#}", answer.json);
+    answer.text("id")
+}
+
+/// Grants quota for kafkas, which turns limits on for everybody.
+pub(crate) async fn grant(paddock: &TestPaddock, of: Value) {
+    let admin = paddock.admin().await;
+    let mut body = json!({"kind": "kafka", "instance_type": "standard"});
+    body.as_object_mut().unwrap().extend(of.as_object().unwrap().clone());
+    admin.post("/api/v1/admin/quota", body).await.expect(201);
+}
+
+/// The id of the caller's organization.
+pub(crate) async fn organization(client: &Client) -> String {
+    client.get("/organization/").await.text("id")
+}
+
+/// Fails unless the answer is this error, in the family's shape.
+#[track_caller]
+pub(crate) fn fails(answer: &Answer, code: u16, status: u16) {
+    let (json, call) = (&answer.json, &answer.call);
+    assert_eq!(
+        (json["id"].as_str(), answer.status),
+        (Some(&*code.to_string()), status),
+        "{call}: {json:#}"
+    );
+    let (api, prefix) = if call.contains("dinosaurs_mgmt") {
+        ("dinosaurs_mgmt", "DINOSAURS-MGMT")
+    } else {
+        ("kafkas_mgmt", "KAFKAS-MGMT")
+    };
+    assert_eq!(json["kind"], "Error", "{call}");
+    assert_eq!(json["href"], format!("/api/{api}/v1/errors/{code}"), "{call}");
+    assert_eq!(json["code"], format!("{prefix}-{code}"), "{call}");
+    assert!(
+        json["reason"].as_str().is_some_and(|text| text.len() > 10 && text.ends_with('.')),
+        "{json:#}"
+    );
+    assert_eq!(answer.headers["content-type"], "application/json", "{call}");
+    if code == 15 {
+        assert!(json.get("operation_id").is_none(), "{json:#}");
+        assert!(!answer.headers.contains_key("x-operation-id"), "{call}");
+        let realm = format!("Bearer realm=\"{prefix}/v1\"");
+        assert_eq!(answer.headers["www-authenticate"], realm.as_str(), "{call}");
+    } else {
+        let id = answer.headers["x-operation-id"].to_str().unwrap();
+        assert_eq!((json["operation_id"].as_str(), id.len()), (Some(id), 20), "{call}");
+    }
+}
+
+/// Moves an instance to a status without anybody to do it.
+pub(crate) async fn make(paddock: &TestPaddock, id: &str, path: &[Status]) {
+    let id: InstanceId = id.parse().unwrap();
+    for to in path {
+        let mut tx = paddock.db().begin(Actor::Server).await.unwrap();
+        let mut now = instance::take(&mut tx, Scope::All, id).await.unwrap();
+        instance::advance(&mut tx, &mut now, *to, "A test says so.").await.unwrap();
+        tx.commit().await.unwrap();
+    }
+}
+
+/// All that is charged, by kind, holder and account.
+pub(crate) async fn charged(paddock: &TestPaddock) -> Vec<(String, i64)> {
+    let all = store::account::all(&mut paddock.db().read().await.unwrap()).await.unwrap();
+    let mut all: Vec<(String, i64)> = all
+        .into_iter()
+        .map(|(kind, c)| (format!("{kind} {} {}", c.holder, c.account), c.units))
+        .collect();
+    all.sort();
+    all
+}
+
+/// Fails if there is a null anywhere.
+#[track_caller]
+pub(crate) fn has_no_null(value: &Value) {
+    match value {
+        Value::Null => panic!("a null"),
+        Value::Array(items) => items.iter().for_each(has_no_null),
+        Value::Object(fields) => fields.values().for_each(has_no_null),
+        _ => {}
+    }
+}

@@ -1,0 +1,169 @@
+//! A minimal agent of the fleet managers' kind, and a kafka on its cluster.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use testing::{Answer, Client, TestPaddock};
+
+pub(crate) const API: &str = "/api/kafkas_mgmt/v1";
+/// The name under which clients reach the mock's cluster.
+pub(crate) const DNS: &str = "apps.site.example";
+const PATIENCE: usize = 600;
+
+/// An agent that does what it is told at once.
+pub(crate) struct Mock {
+    pub(crate) client: Client,
+    /// The cluster's id where it was made.
+    pub(crate) cluster: String,
+}
+
+/// The id of a cluster where it was made.
+pub(crate) fn foreign_id(seed: &str) -> String {
+    format!("{seed}{}", "0".repeat(32 - seed.len()))
+}
+
+/// What is registered.
+pub(crate) fn registration(id: &str) -> Value {
+    json!({
+        "cluster_id": id,
+        "cluster_ingress_dns_name": DNS,
+        "kafka_machine_pool_node_count": 9,
+        "access_kafkas_via_private_network": false,
+        "cloud_provider": "aws",
+        "region": "us-east-1",
+    })
+}
+
+/// The value of a parameter that an agent is given.
+pub(crate) fn parameter(answer: &Value, id: &str) -> String {
+    let all = answer["fleetshard_parameters"].as_array().unwrap();
+    let found = all.iter().find(|one| one["id"] == id).unwrap();
+    found["value"].as_str().unwrap().to_owned()
+}
+
+/// A cluster of the owner's organization, and its agent.
+pub(crate) async fn register(paddock: &TestPaddock, owner: &Client, seed: &str) -> Mock {
+    let cluster = foreign_id(seed);
+    let answer = owner.post(&format!("{API}/clusters"), registration(&cluster)).await.expect(200);
+    let client = paddock.client.with_token(&parameter(&answer, "sso-secret"));
+    Mock { client, cluster }
+}
+
+/// The state of a cluster as an agent reports it.
+pub(crate) fn state(status: &str, units: i64) -> Value {
+    json!({
+        "conditions": [{"type": "Ready", "status": status}],
+        "capacity": {"standard": {"maxUnits": units, "remainingUnits": units}, "unheard-of": {"maxUnits": 5}},
+        "strimzi": [{
+            "ready": true,
+            "version": "strimzi-cluster-operator.v0.26.0-4",
+            "kafkaVersions": ["3.9.0", "3.8.1"],
+            "kafkaIbpVersions": ["3.9", "3.8"],
+        }],
+    })
+}
+
+/// A condition of an instance.
+pub(crate) fn condition(status: &str, reason: &str, message: &str) -> Value {
+    json!({"conditions": [{"type": "Ready", "status": status, "reason": reason, "message": message}]})
+}
+
+/// What a working instance is said to be.
+pub(crate) fn works() -> Value {
+    let mut said = condition("True", "", "");
+    said["routes"] = json!([{"name": "bootstrap", "prefix": "", "router": DNS}]);
+    said["versions"] = json!({"kafka": "3.9.0", "strimzi": "strimzi-cluster-operator.v0.26.0-4", "kafkaIbp": "3.9"});
+    said["adminServerURI"] = json!("https://admin.site.example");
+    said
+}
+
+impl Mock {
+    pub(crate) fn path(&self, rest: &str) -> String {
+        format!("{API}/agent-clusters/{}{rest}", self.cluster)
+    }
+
+    pub(crate) async fn state(&self, body: Value) -> Answer {
+        self.client.put(&self.path("/status"), body).await
+    }
+
+    pub(crate) async fn items(&self) -> Vec<Value> {
+        let list = self.client.get(&self.path("/kafkas")).await.expect(200);
+        assert_eq!(list["kind"], "ManagedKafkaList");
+        list["items"].as_array().unwrap().clone()
+    }
+
+    pub(crate) async fn item(&self, id: &str) -> Option<Value> {
+        self.items().await.into_iter().find(|one| one["id"] == id)
+    }
+
+    pub(crate) async fn say(&self, id: &str, said: Value) {
+        self.client.put(&self.path("/kafkas/status"), json!({id: said})).await.expect(200);
+    }
+
+    /// One round of a minimal agent.
+    pub(crate) async fn round(&self) {
+        self.state(state("True", 3)).await.expect(204);
+        let said = self.items().await.into_iter().map(|one| {
+            let suspended = &one["metadata"]["labels"]["bf2.org/suspended"];
+            let status = match (&one["spec"]["deleted"], suspended) {
+                (Value::Bool(true), _) => condition("False", "Deleted", ""),
+                (_, Value::String(text)) if text == "true" => condition("False", "Suspended", ""),
+                _ => works(),
+            };
+            (one["id"].as_str().unwrap().to_owned(), status)
+        });
+        let said: Map<String, Value> = said.collect();
+        self.client.put(&self.path("/kafkas/status"), Value::Object(said)).await.expect(200);
+    }
+
+    /// Works until what is at the path has that status.
+    pub(crate) async fn until(&self, who: &Client, path: &str, status: &str) -> Value {
+        let mut last = Value::Null;
+        for _ in 0..PATIENCE {
+            self.round().await;
+            last = who.get(path).await.json;
+            if last["status"] == status {
+                return last;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        panic!("{path} does not become {status}: {last:#}");
+    }
+
+    /// Works until there is nothing at the path any more.
+    pub(crate) async fn until_gone(&self, who: &Client, path: &str) {
+        for _ in 0..PATIENCE {
+            self.round().await;
+            if who.get(path).await.status == 404 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        panic!("{path} does not go away");
+    }
+}
+
+/// Where a kafka is.
+pub(crate) fn kafka_path(id: &str) -> String {
+    format!("{API}/kafkas/{id}")
+}
+
+/// A kafka that was asked for in the mock's region.
+pub(crate) async fn ask(owner: &Client, name: &str) -> String {
+    let body = json!({
+        "name": name, "plan": "standard.x1", "cloud_provider": "aws", "region": "us-east-1"
+    });
+    owner.post(&format!("{API}/kafkas?async=true"), body).await.expect(202)["id"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+/// Fails unless the answer is this error of the catalogue.
+#[track_caller]
+pub(crate) fn error(answer: &Answer, status: u16, code: u16) {
+    assert_eq!(answer.status, status, "{}: {:#}", answer.call, answer.json);
+    assert_eq!(answer.json["id"], code.to_string(), "{}: {:#}", answer.call, answer.json);
+    assert_eq!(answer.json["code"], format!("KAFKAS-MGMT-{code}"), "{}", answer.call);
+    assert!(answer.json["reason"].as_str().unwrap().len() > 5, "{:#}", answer.json);
+}

@@ -1,0 +1,117 @@
+//! Sign-ins elsewhere: who the bearers of other providers' tokens are here.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use api::oidc::{Claims, Denied, Oidc, Verify};
+use futures_util::future::BoxFuture;
+use model::Time;
+use serde_json::json;
+use testing::{Engine, TestPaddock, TestSettings, on_both_engines};
+
+use crate::fleet_mock::{API, ask, error};
+
+/// Tokens that are believed, each with what it says.
+#[derive(Clone, Default)]
+pub(crate) struct FakeTokens(Arc<Mutex<BTreeMap<String, Claims>>>);
+
+impl FakeTokens {
+    /// A token that says this.
+    pub(crate) fn add(&self, said: Claims) -> String {
+        let mut all = self.0.lock().unwrap();
+        let token = format!("head.{}.tail", all.len());
+        all.insert(token.clone(), said);
+        token
+    }
+
+    pub(crate) fn settings(&self) -> api::Settings {
+        api::Settings { oidc: Oidc(Some(Arc::new(self.clone()))), ..api::Settings::default() }
+    }
+}
+
+impl Verify for FakeTokens {
+    fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Claims, Denied>> {
+        let found = self.0.lock().unwrap().get(token).cloned();
+        let answer = match found {
+            _ if token.starts_with("down") => Err(Denied::Unavailable("it is down".into())),
+            found => found.ok_or_else(|| Denied::Invalid("its signature is wrong".into())),
+        };
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+/// What a token says of a person.
+pub(crate) fn person(name: &str, organization: &str) -> Claims {
+    Claims {
+        issuer: "https://sso.example".into(),
+        subject: format!("id of {name}"),
+        username: Some(name.into()),
+        name: None,
+        organization: Some(organization.into()),
+        account: Some("account 1".into()),
+        is_org_admin: false,
+        client_id: None,
+        roles: Vec::new(),
+        expires_at: Time(i64::MAX),
+    }
+}
+
+on_both_engines! {
+    async fn users_and_organizations_are_made_on_first_sight(engine: Engine) {
+        let tokens = FakeTokens::default();
+        let settings = TestSettings { api: tokens.settings(), ..TestSettings::default() };
+        let paddock = TestPaddock::start_with(engine, settings).await;
+        // Names that are taken here already.
+        let local = paddock.owner("eve").await;
+        let eve = paddock.client.with_token(&tokens.add(person("eve", "13640203")));
+        let bob = paddock.client.with_token(&tokens.add(person("bob", "13640203")));
+        let zoe = paddock.client.with_token(&tokens.add(person("zoe", "777")));
+        let answers = futures_util::future::join_all((0..8).map(|_| eve.get("/user/"))).await;
+        let mut ids: Vec<String> = answers.iter().map(|answer| answer.text("id")).collect();
+        ids.dedup();
+        assert_eq!(ids.len(), 1, "{ids:?}");
+        assert_ne!(ids[0], local.get("/user/").await.text("id"));
+        let id = ask(&bob, "events").await;
+        let path = format!("{API}/kafkas/{id}");
+        assert_eq!(bob.get(&path).await.expect(200)["owner"], "bob");
+        assert_eq!(eve.get(&path).await.status, 200);
+        for other in [&zoe, &local] {
+            error(&other.get(&path).await, 404, 7);
+        }
+        let organization = eve.get("/organization/").await;
+        assert_eq!(organization.text("name"), "13640203");
+        assert_eq!(organization.text("id"), bob.get("/organization/").await.text("id"));
+        // Who signs in elsewhere has no password here.
+        let body = json!({"username": "bob", "password": "!"});
+        assert_eq!(paddock.client.post("/user/login/", body).await.status, 401);
+    }
+
+    async fn rights_are_what_the_token_says(engine: Engine) {
+        let tokens = FakeTokens::default();
+        let settings = TestSettings { api: tokens.settings(), ..TestSettings::default() };
+        let paddock = TestPaddock::start_with(engine, settings).await;
+        let bob = paddock.client.with_token(&tokens.add(person("bob", "1")));
+        let eve = paddock.client.with_token(&tokens.add(person("eve", "1")));
+        let id = ask(&bob, "events").await;
+        let path = format!("{API}/kafkas/{id}?async=true");
+        error(&eve.delete(&path).await, 404, 7);
+        let raised = Claims { is_org_admin: true, ..person("eve", "1") };
+        let eve = paddock.client.with_token(&tokens.add(raised));
+        eve.delete(&path).await.expect(202);
+    }
+
+    async fn tokens_that_are_not_accepted(engine: Engine) {
+        let tokens = FakeTokens::default();
+        let settings = TestSettings { api: tokens.settings(), ..TestSettings::default() };
+        let paddock = TestPaddock::start_with(engine, settings).await;
+        let homeless = tokens.add(Claims { organization: None, ..person("eve", "1") });
+        let path = format!("{API}/kafkas");
+        for token in ["a.b.c", &homeless] {
+            error(&paddock.client.with_token(token).get(&path).await, 401, 15);
+            assert_eq!(paddock.client.with_token(token).get("/api/v1/clusters").await.status, 401);
+        }
+        assert_eq!(paddock.client.with_token("down.b.c").get("/api/v1/clusters").await.status, 503);
+        let without = TestPaddock::start(engine).await;
+        error(&without.client.with_token("a.b.c").get(&path).await, 401, 15);
+    }
+}

@@ -1,0 +1,101 @@
+//! What all calls of the fleet managers' family have in common.
+
+use serde_json::json;
+use testing::on_both_engines;
+
+use crate::calls;
+use crate::fleet::{API, KAFKAS, fails, kafka, still};
+use crate::world::World;
+
+/// The calls that need no sign-in. Whoever adds one writes it here, on purpose.
+const OPEN: &[&str] = &[
+    "GET /api/{api}",
+    "GET /api/{api}/v1",
+    "GET /api/{api}/v1/openapi",
+    "GET /api/{api}/v1/errors",
+    "GET /api/{api}/v1/errors/{id}",
+    "GET /api/{api}/v1/sso_providers",
+    TOKEN,
+];
+/// Tells by itself, in words of its own, who may have a token.
+const TOKEN: &str = "POST /auth/realms/paddock/protocol/openid-connect/token";
+
+on_both_engines! {
+    async fn every_call_but_a_few_needs_a_sign_in_and_is_about_ones_own(engine: Engine) {
+        let world = World::new(engine).await;
+        let before = world.picture().await;
+        for call in calls::fleet(&world.theirs) {
+            assert_eq!(call.is_open(), OPEN.contains(&call.name().as_str()), "{}", call.name());
+            let path = format!("{}?async=true", call.path);
+            let send = async |client: &testing::Client| {
+                let request = client.request(&call.method, &path);
+                let request = match &call.body {
+                    Some(body) => request.json(body),
+                    None => request,
+                };
+                client.send(request).await
+            };
+            let nobody = &world.paddock.client;
+            if call.is_open() {
+                let expected = if call.name() == TOKEN { 400 } else { 200 };
+                send(nobody).await.expect(expected);
+                continue;
+            }
+            fails(&send(nobody).await, 15, 401);
+            fails(&send(&nobody.with_token("bogus")).await, 15, 401);
+            if call.template.contains("{plural}/{id}") {
+                fails(&send(&world.ann).await, 7, 404);
+            }
+        }
+        assert_eq!(world.picture().await, before);
+    }
+
+    async fn answers_name_their_operation_and_vary_by_who_asks(engine: Engine) {
+        let paddock = still(engine).await;
+        let ann = paddock.owner("ann").await;
+        let id = kafka(&ann, "a").await;
+        let mut seen = std::collections::BTreeSet::new();
+        for path in ["/api/kafkas_mgmt".to_owned(), format!("{API}/errors"), KAFKAS.to_owned(), format!("{KAFKAS}/{id}/")] {
+            let answer = ann.get(&path).await;
+            assert_eq!((answer.status, &answer.headers["vary"]), (200, &"Authorization".parse().unwrap()), "{path}");
+            let id = answer.headers["x-operation-id"].to_str().unwrap().to_owned();
+            assert!(id.len() == 20 && seen.insert(id), "{path}");
+        }
+        // Other families have none.
+        assert!(!ann.get("/api/v1/instances").await.headers.contains_key("x-operation-id"));
+    }
+
+    async fn pages_of_other_origins_may_ask(engine: Engine) {
+        let paddock = still(engine).await;
+        let nobody = &paddock.client;
+        let request = nobody.request("OPTIONS", KAFKAS).header("origin", "https://example.org");
+        let request = request.header("access-control-request-method", "POST");
+        // Not through the client that checks against the documents: they don't list such requests.
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
+        assert_eq!(header("access-control-max-age"), "600");
+        assert_eq!(header("access-control-allow-methods"), "DELETE,GET,PATCH,POST");
+        assert_eq!(header("access-control-allow-headers"), "authorization,content-type");
+    }
+
+    async fn an_api_says_what_it_is(engine: Engine) {
+        let paddock = still(engine).await;
+        let nobody = &paddock.client;
+        let api = nobody.get("/api/kafkas_mgmt").await.expect(200);
+        assert_eq!(api, json!({"id": "kafkas_mgmt", "kind": "API", "href": "/api/kafkas_mgmt", "versions": [
+            {"id": "v1", "kind": "APIVersion", "href": API, "server_version": "", "collections": null}]}));
+        let version = nobody.get(API).await.expect(200);
+        let ids: Vec<_> = version["collections"].as_array().unwrap().iter().map(|one| one["id"].clone()).collect();
+        assert_eq!(json!(ids), json!(["kafkas", "service_accounts", "cloud_providers", "clusters"]));
+        assert_eq!(version["collections"][0], json!({"id": "kafkas", "href": KAFKAS, "kind": "KafkaList"}));
+        let document = nobody.get(&format!("{API}/openapi")).await.expect(200);
+        let get = &document["paths"]["/api/kafkas_mgmt/v1/kafkas/{id}"]["get"];
+        assert_eq!(get["parameters"].as_array().unwrap().len(), 1, "{get:#}");
+        let properties = &document["components"]["schemas"]["Instance"]["properties"];
+        assert_eq!(properties["bootstrap_server_host"]["type"], "string");
+        let theirs = nobody.get("/api/dinosaurs_mgmt/v1/openapi").await.expect(200);
+        let paths = theirs["paths"].as_object().unwrap();
+        assert!(paths.keys().all(|path| !path.contains("promote") && !path.contains("{api}")), "{paths:#?}");
+    }
+}

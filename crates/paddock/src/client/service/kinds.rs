@@ -1,0 +1,98 @@
+//! `paddock service kinds`: what can be had, and where.
+
+use super::super::error::Error;
+use super::super::format;
+use super::super::http::Api;
+use super::super::print::Printer;
+use super::super::table::Table;
+use super::catalog::{self, Plan, Region, Service};
+
+/// Lists the kinds of service.
+pub(super) async fn run(api: &Api, printer: &mut Printer) -> Result<(), Error> {
+    let answer = catalog::answer(api).await?;
+    printer.answer(&answer, || Ok(tables(&catalog::read(api, &answer)?)))
+}
+
+/// What it is, what it takes, and where it is: one table each, since a kind has several of each.
+fn tables(services: &[Service]) -> String {
+    [kinds(services), plans(services), regions(services)].join("\n")
+}
+
+fn kinds(services: &[Service]) -> String {
+    let row = |table: Table, one: &Service| {
+        table.row([
+            one.name.clone(),
+            one.display_name.clone(),
+            format::optional(one.trial.as_ref()),
+            format::join(one.versions.clone()),
+        ])
+    };
+    let header = ["KIND", "IS", "TRIAL", "VERSIONS"];
+    services.iter().fold(Table::new(&header), row).render()
+}
+
+fn plans(services: &[Service]) -> String {
+    let header = ["KIND", "PLAN", "UNITS", "RESOURCES", "LIVES", "BILLING MODELS"];
+    let all = services.iter().flat_map(|one| one.plans.iter().map(move |plan| (one, plan)));
+    all.fold(Table::new(&header), |table, (one, plan)| table.row(plan_row(one, plan))).render()
+}
+
+fn plan_row(of: &Service, plan: &Plan) -> [String; 6] {
+    [
+        of.name.clone(),
+        plan.plan.clone(),
+        plan.units.to_string(),
+        format::quantities(&plan.resources),
+        plan.lifespan_seconds.map(format::span).unwrap_or_default(),
+        format::join(plan.billing_models.clone()),
+    ]
+}
+
+fn regions(services: &[Service]) -> String {
+    let header = ["KIND", "CLOUD PROVIDER", "REGION", "DEFAULT", "TYPES"];
+    let all = services.iter().flat_map(|one| one.regions.iter().map(move |region| (one, region)));
+    all.fold(Table::new(&header), |table, (one, region)| table.row(region_row(one, region)))
+        .render()
+}
+
+fn region_row(of: &Service, region: &Region) -> [String; 5] {
+    [
+        of.name.clone(),
+        region.cloud_provider.clone(),
+        region.region.clone(),
+        format::yes_or_no(region.is_default),
+        format::join(region.instance_types.clone()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_had_is_three_tables() {
+        let services: Vec<Service> = serde_json::from_str(
+            r#"[{"name":"rhino","display_name":"Rhino","api":"rhinos_mgmt","trial":"baby",
+                "plans":[{"plan":"baby.x1","billing_models":["standard"],"units":1,
+                          "resources":{"cpu":0.25,"ram":536870912},"lifespan_seconds":172800},
+                         {"plan":"grown.x1","billing_models":["standard","eval"],"units":2,
+                          "resources":{"cpu":1},"lifespan_seconds":null}],
+                "regions":[{"cloud_provider":"aws","region":"us-east-1","is_default":true,
+                            "instance_types":["baby","grown"]}],
+                "versions":["1.0","1.1"]}]"#,
+        )
+        .unwrap();
+        let want = "\
+KIND   IS     TRIAL  VERSIONS
+rhino  Rhino  baby   1.0,1.1
+
+KIND   PLAN      UNITS  RESOURCES           LIVES  BILLING MODELS
+rhino  baby.x1   1      cpu=0.25,ram=512Mi  2d     standard
+rhino  grown.x1  2      cpu=1               -      standard,eval
+
+KIND   CLOUD PROVIDER  REGION     DEFAULT  TYPES
+rhino  aws             us-east-1  yes      baby,grown
+";
+        assert_eq!(tables(&services), want);
+    }
+}

@@ -1,0 +1,140 @@
+//! `quota` and `admin`, against a real server with simulated containers.
+
+use super::process::{Client, Server};
+
+/// The platform administrator.
+fn admin(server: &Server) -> Client {
+    let admin = server.client();
+    admin.run("login --username admin").succeeds();
+    admin
+}
+
+#[test]
+fn what_is_granted_is_what_may_be_had() {
+    let server = Server::start();
+    let (ann, admin) = (server.owner("acme", "ann"), admin(&server));
+    ann.run("quota")
+        .succeeds()
+        .prints(&["KIND      TYPE       BILLING MODEL  USED  LIMIT  WHOSE         EXPIRES\n"])
+        .prints(&["kafka     standard   standard       0     none   organization  -\n"])
+        .remarks(&["everybody may have everything"]);
+
+    admin
+        .run("admin quota grant --org acme --kind kafka --type standard --limit 2 --expires-at 30d")
+        .succeeds()
+        .prints(&["HOLDER", "organization/", "kafka  standard  standard       2      20"]);
+    ann.run("quota").succeeds().prints(&["kafka     standard  standard       0     2      org"]);
+    ann.run("service kafka create orders --plan standard.x1 --wait=60").succeeds();
+    assert_eq!(ann.json("quota")["items"][1]["used"], 1);
+    ann.run("service kafka create more --plan standard.x2").fails(
+        1,
+        &["The limit of 2 units of its type in the quota is reached", "hint: \"paddock quota\""],
+    );
+    ann.run("service kafka create more --plan developer.x1")
+        .fails(1, &["--plan: ", "only standard instances are", "\"paddock quota\""]);
+
+    let grants = admin.json("admin quota list --org acme");
+    let id = grants["items"][0]["id"].as_str().unwrap();
+    let replaced = admin.json("admin quota grant --org acme --kind kafka --type standard --limit 3");
+    assert_eq!(replaced["limit"], 3);
+    assert_eq!(admin.json("admin quota list")["items"].as_array().unwrap().len(), 1);
+    let id = if replaced["id"] == id { id } else { replaced["id"].as_str().unwrap() };
+    ann.run("service kafka create more --plan standard.x2").succeeds();
+    admin.run(&format!("admin quota revoke {id}")).succeeds().remarks(&["is taken back"]);
+    admin.run(&format!("admin quota revoke {id}")).fails(1, &["admin quota list"]);
+    assert_eq!(admin.json("admin quota list")["items"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn bad_grants_are_refused_in_the_words_of_the_command_line() {
+    let server = Server::start();
+    let admin = admin(&server);
+    admin.run("admin quota grant --type standard").fails(2, &["--org", "--user"]);
+    admin.run("admin quota grant --org a --user b --type standard").fails(2, &["cannot be used"]);
+    admin.run("admin quota grant --org acme").fails(2, &["--type"]);
+    admin.run("admin quota grant --org acme --type standard").fails(1, &["no organization \"acme\""]);
+    let line = "admin quota grant --user ann --type";
+    admin.run(&format!("{line} huge")).fails(1, &["--type: "]);
+    admin.run(&format!("{line} standard --kind rhino")).fails(1, &["--kind: "]);
+    admin.run(&format!("{line} standard --billing-model gold")).fails(1, &["--billing-model: "]);
+    admin.run(&format!("{line} standard --limit -1")).fails(2, &["error: "]);
+    admin.run(&format!("{line} standard --limit 1000001")).fails(1, &["--limit: "]);
+    admin.run(&format!("{line} standard --expires-at soon")).fails(2, &["like 30d"]);
+    assert_eq!(admin.json("admin quota list")["items"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn an_administrator_looks_after_the_instances_of_everybody() {
+    let server = Server::start();
+    let (ann, eve, admin) =
+        (server.owner("acme", "ann"), server.owner("evil", "eve"), admin(&server));
+    ann.run("service kafka create orders --plan standard.x1 --wait=60").succeeds();
+    eve.run("service dinosaur create rex --wait=60").succeeds();
+    admin.run("admin instance list").succeeds().prints(&["ORGANIZATION", "orders", "ann", "rex"]);
+    let listed = admin.json("admin instance list --kind dinosaur");
+    assert_eq!(listed["items"].as_array().unwrap().len(), 1);
+    let listed = admin.json("admin instance list --search owner=ann --order name");
+    assert_eq!(listed["items"][0]["name"], "orders");
+    admin.run("admin instance list --kind rhino").fails(1, &["there are: dinosaur, kafka"]);
+    admin.run("admin instance show orders").succeeds().prints(&[
+        "ORGANISATION ID ",
+        "DESIRED KAFKA VERSION ",
+        "OWNER                            ann\n",
+    ]);
+
+    admin.run("admin instance suspend orders --wait=60").succeeds().prints(&["suspended"]);
+    ann.run("service kafka list --status suspended").succeeds().prints(&["orders"]);
+    admin.run("admin instance suspend orders").fails(1, &["Only what is ready can be suspended"]);
+    admin.run("admin instance resume orders --wait=60").succeeds().prints(&["ready"]);
+    admin
+        .run("admin instance delete orders --wait=60")
+        .succeeds()
+        .remarks(&["instance orders is gone"]);
+    ann.run("service kafka show orders").fails(1, &["there is no kafka"]);
+    admin
+        .run("admin instance show orders")
+        .fails(1, &["there is no instance \"orders\"", "admin instance list"]);
+}
+
+#[test]
+fn a_denied_owner_loses_all_instances_and_gets_none() {
+    let server = Server::start();
+    let (ann, admin) = (server.owner("acme", "ann"), admin(&server));
+    let id = ann.json("service kafka create orders --wait=60")["id"].as_str().unwrap().to_owned();
+    admin
+        .run("admin denied-owner add ann --reason spam")
+        .succeeds()
+        .prints(&["OWNER  CREATED", "ann", "spam"]);
+    ann.run("service kafka create more").fails(1, &["You may not have instances"]);
+    // Whoever asks while it goes sees it going; then it is gone.
+    let outcome = ann.run(&format!("service kafka delete {id} --wait=60"));
+    assert!(outcome.stderr.contains("gone") || outcome.stderr.contains("no kafka"), "{outcome:?}");
+    admin.run("admin denied-owner list").succeeds().prints(&["ann"]);
+    admin.run("admin denied-owner remove ann").succeeds().remarks(&["may have instances again"]);
+    admin.run("admin denied-owner remove ann").fails(1, &["denied-owner list"]);
+    ann.run("service kafka create more --wait=60").succeeds();
+}
+
+#[test]
+fn others_are_told_that_they_are_not_the_administrator() {
+    let server = Server::start();
+    let ann = server.owner("acme", "ann");
+    ann.run("service kafka create orders --wait=60").succeeds();
+    for line in [
+        "quota list",
+        "quota grant --org acme --type standard",
+        "quota revoke 9m4e2mr0ui3e8a215n4g",
+        "instance list",
+        "instance list --kind kafka",
+        "instance show orders",
+        "instance suspend orders",
+        "instance resume orders",
+        "instance delete orders",
+        "denied-owner list",
+        "denied-owner add ann",
+        "denied-owner remove ann",
+    ] {
+        ann.run(&format!("admin {line}")).fails(1, &["error: ", "paddock login --username admin"]);
+    }
+    ann.run("service kafka list").succeeds().prints(&["orders", "ready"]);
+}
