@@ -1,6 +1,6 @@
 //! Somebody with instances on a running server, who looks at them until they are as they should be.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use testing::Client;
@@ -11,8 +11,8 @@ use super::process::{PASSWORD, Server, Setup};
 pub(crate) const KAFKAS: &str = "/api/kafkas_mgmt/v1/kafkas";
 pub(crate) const DINOSAURS: &str = "/api/dinosaurs_mgmt/v1/dinosaurs";
 
-/// Breakers open for half a minute, and the machine may be busy: two minutes.
-const LOOKS: usize = 2400;
+/// Breakers open for half a minute, and the machine may be busy.
+const PATIENCE: Duration = Duration::from_mins(2);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A server, and the owner of an organization on it.
@@ -93,15 +93,14 @@ impl Fleet {
         what: &str,
         mut look: impl AsyncFnMut() -> Result<T, Value>,
     ) -> T {
-        let mut last = Value::Null;
-        for _ in 0..LOOKS {
+        let began = Instant::now();
+        loop {
             match look().await {
                 Ok(found) => return found,
-                Err(seen) => last = seen,
+                Err(_) if began.elapsed() < PATIENCE => tokio::time::sleep(LOOK_EVERY).await,
+                Err(seen) => panic!("never {what}: {seen:#}\n{}", self.server.stderr()),
             }
-            tokio::time::sleep(LOOK_EVERY).await;
         }
-        panic!("never {what}: {last:#}\n{}", self.server.stderr());
     }
 
     /// Nobody has anything, and nothing is held of any cluster.

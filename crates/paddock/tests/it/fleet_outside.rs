@@ -5,7 +5,7 @@ mod system;
 
 use std::fs;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use testing::programs::{Bind, INITIAL_TOKEN, Moto, OidcProvider, ZONE};
 
 use super::fleet::{Fleet, KAFKAS};
@@ -23,15 +23,13 @@ async fn names_and_a_client_are_there_while_an_instance_is() {
     let (bind, provider) = (Bind::prepare(), OidcProvider::start());
     let _named = bind.start();
     let setup = Setup::new();
-    let (key, denied) = (setup.file("dns.key"), setup.file("denied.yaml"));
+    let key = setup.file("dns.key");
     fs::write(&key, &bind.writer).unwrap();
-    fs::write(&denied, "").unwrap();
     let setup = setup
         .arg("--dns-server", &bind.address().to_string())
         .arg("--dns-zone", ZONE)
         .arg("--dns-key-file", key.to_str().unwrap())
         .arg("--domain", ZONE)
-        .arg("--denied-owners-file", denied.to_str().unwrap())
         .arg("--sso-issuer", &provider.issuer)
         .env("PADDOCK_SSO_REGISTRATION_TOKEN", INITIAL_TOKEN);
     let fleet = Fleet::start(setup).await;
@@ -47,13 +45,15 @@ async fn names_and_a_client_are_there_while_an_instance_is() {
         fleet.until_health(system, "healthy").await;
     }
 
-    // Somebody else takes a name away, and the client. New rules have every instance looked at.
+    // Somebody else takes a name away, and the client. It is mended when the instance is looked at: from
+    // time to time, and when it changes.
     let [host, ..] = names(&ready);
     bind.update(&format!("update delete {host} CNAME"));
     assert_eq!(bind.dig(&host, "CNAME"), "");
     let before = provider.clients().await;
     provider.forget().await;
-    fs::write(&denied, "- nobody\n").unwrap();
+    let change = json!({"reauthentication_enabled": false});
+    fleet.ann.patch(&format!("{KAFKAS}/{id}"), change).await.expect(200);
     fleet
         .look("what was taken away is there again", async || {
             let (name, clients) = (bind.dig(&host, "CNAME"), provider.clients().await);
