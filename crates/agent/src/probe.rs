@@ -60,10 +60,9 @@ async fn ask(probe: &Probe, endpoint: &str) -> Result<(), String> {
 /// Whoever forwards the port accepts before the program does, and closes when it finds nobody.
 async fn still_open(stream: &mut TcpStream) -> Result<(), String> {
     match timeout(Duration::from_millis(100), stream.read(&mut [0])).await {
-        Err(_) => Ok(()),
         Ok(Ok(0)) => Err("the connection was closed at once".into()),
-        Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) => Err(error.to_string()),
+        Ok(Ok(_)) | Err(_) => Ok(()),
     }
 }
 

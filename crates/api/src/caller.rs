@@ -50,22 +50,12 @@ impl Caller {
         self.user.access == Access::Platform
     }
 
-    /// Did the caller sign in elsewhere, with this role?
-    pub(crate) fn has_role(&self, role: &str) -> bool {
-        self.foreign.as_ref().is_some_and(|foreign| foreign.roles.iter().any(|one| one == role))
-    }
-
     /// Does the caller administer its organization?
     pub(crate) fn is_owner(&self) -> bool {
         self.user.role == Role::Owner || self.is_admin()
     }
 
-    /// What the caller's organization is called where it signs in, if that is elsewhere.
-    pub(crate) fn foreign_organization(&self) -> Option<&str> {
-        self.foreign.as_ref().map(|foreign| foreign.organization.as_str())
-    }
-
-    /// What the caller's account is called there.
+    /// What the caller's account is called where it signed in, if that is elsewhere.
     pub(crate) fn foreign_account(&self) -> Option<&str> {
         self.foreign.as_ref().and_then(|foreign| foreign.account.as_deref())
     }

@@ -57,7 +57,7 @@ pub(crate) fn with_fleet_error(mut document: OpenApi) -> OpenApi {
 }
 
 /// The console and the documents' page.
-pub(crate) async fn page(request: Request) -> Response {
+pub(crate) fn page(request: &Request) -> Response {
     let Some(file) = console::file(request.uri().path()) else {
         return Problem::new(
             StatusCode::NOT_FOUND,

@@ -76,7 +76,8 @@ pub(crate) async fn create(
     name(kind, &wanted.name)?;
     must_be_free(tx, caller, kind, &wanted.name).await?;
     let (owner, username) = (caller.user.organization_id, &caller.user.username);
-    let entitled = app.rules.entitled(tx, owner, None, username).await?;
+    let foreign = store::foreign::organization_name(tx, owner).await?;
+    let entitled = app.rules.entitled(tx, owner, foreign.as_deref(), username).await?;
     let chosen = choice::choose(tx, caller, kind, &entitled, wanted).await?;
     let (instance_type, size) = (chosen.instance_type, chosen.size);
     let new = NewInstance {
@@ -89,7 +90,11 @@ pub(crate) async fn create(
         reauthentication: wanted.reauthentication.unwrap_or(true),
         pinned_to: chosen.place.pinned_to,
         lifespan: size.lifespan_seconds.map(|seconds| Duration::from_secs(seconds.into())),
-        detail: detail(wanted, size, &chosen.billing_model),
+        detail: Detail {
+            foreign_organization: foreign,
+            owner_account: caller.foreign_account().map(str::to_owned),
+            ..detail(wanted, size, &chosen.billing_model)
+        },
         charges: charge::of(caller, kind, &entitled, &chosen),
         cloud_provider: chosen.place.cloud_provider,
         region: chosen.place.region,

@@ -100,7 +100,7 @@ fn router(app: App) -> Router {
 async fn fallback(State(app): State<App>, request: Request) -> Response {
     match fleet::family(&app, request.uri().path()) {
         Some(_) => fleet::nothing(&app, request).await,
-        None => docs::page(request).await,
+        None => docs::page(&request),
     }
 }
 

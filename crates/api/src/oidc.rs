@@ -69,10 +69,6 @@ impl fmt::Debug for Oidc {
 /// What a token of elsewhere says beside who its bearer is.
 #[derive(Debug, Default)]
 pub(crate) struct Foreign {
-    /// Their roles.
-    pub(crate) roles: Vec<String>,
-    /// Their organization's name there.
-    pub(crate) organization: String,
     /// Their account there.
     pub(crate) account: Option<String>,
 }
@@ -113,8 +109,7 @@ pub(crate) async fn user(app: &App, said: &Claims) -> Result<(User, Foreign), Pr
     };
     // What the token says of rights counts, not what was true when its bearer was first seen.
     let user = User { role, ..user };
-    let (roles, account) = (said.roles.clone(), said.account.clone());
-    Ok((user, Foreign { roles, organization, account }))
+    Ok((user, Foreign { account: said.account.clone() }))
 }
 
 async fn admit(

@@ -89,6 +89,10 @@ impl Terraform {
     }
 
     async fn give_up(&self, cluster: &Cluster) -> Result<(), Error> {
+        // A foreign agent knows no fences: nobody could say that its instances are gone for sure.
+        if cluster.hosting.is_foreign {
+            return Ok(());
+        }
         let ids: Vec<DeploymentId> =
             losing::movable(&mut self.db.read().await?, cluster.id).await?;
         let reason = format!("Its cluster {} is lost; it waits for another.", cluster.name);

@@ -1,5 +1,6 @@
 //! `paddock server`: puts the parts together, runs them, and takes them apart again in order.
 
+mod fleet;
 mod link;
 mod logs;
 pub(crate) mod machine;
@@ -15,6 +16,8 @@ use std::sync::Arc;
 
 use agent::{Agent, AnyRuntime};
 use anyhow::{Context, bail};
+use api::metrics_backend::MetricsBackend;
+use api::oidc::Oidc;
 use api::{App, NoLogs, Parts};
 use engine::instance::{General, Instances};
 use engine::placement::Placement;
@@ -49,7 +52,11 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let (stopper, stop) = stop::channel();
     let metrics = Metrics::default();
     let (shelf, rulebook, rules) = rules::load(&settings.outside.rules)?;
-    let (outside, foreign) = outside::build(&settings, &db)?;
+    let (outside, mut foreign) = outside::build(&settings, &db)?;
+    let of_fleet = FleetParts {
+        oidc: fleet::tokens(settings.outside.oidc.as_ref(), &db)?,
+        metrics: fleet::metrics(settings.outside.metrics_url.as_deref(), &db, &mut foreign)?,
+    };
     let placement = Placement::new(db.clone(), settings.placement.clone(), name(&db, &settings));
     let mut runtime = None;
     if settings.local_agent {
@@ -66,8 +73,12 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         seal: outside.seal.clone(),
         foreign,
     };
-    let app =
-        App::new(db.clone(), api_settings(&settings, runtime.as_deref()), parts, stop.clone());
+    let app = App::new(
+        db.clone(),
+        api_settings(&settings, of_fleet, runtime.as_deref()),
+        parts,
+        stop.clone(),
+    );
     let made_up = app.ensure_admin(settings.admin_password.as_deref()).await;
     let made_up =
         made_up.map_err(|problem| anyhow::anyhow!("the administrator can't be made: {problem}"))?;
@@ -180,7 +191,17 @@ async fn end_old_leases(db: &Db) -> anyhow::Result<()> {
     Ok(tx.commit().await?)
 }
 
-fn api_settings(settings: &Settings, runtime: Option<&AnyRuntime>) -> api::Settings {
+/// What the API asks of foreign systems.
+struct FleetParts {
+    oidc: Oidc,
+    metrics: MetricsBackend,
+}
+
+fn api_settings(
+    settings: &Settings,
+    fleet: FleetParts,
+    runtime: Option<&AnyRuntime>,
+) -> api::Settings {
     let runtime = runtime.map_or("none", AnyRuntime::name);
     api::Settings {
         limits: settings.limits,
@@ -189,6 +210,9 @@ fn api_settings(settings: &Settings, runtime: Option<&AnyRuntime>) -> api::Setti
         request_timeout: settings.request_timeout,
         patience: settings.patience,
         runtime: runtime.into(),
+        oidc: fleet.oidc,
+        sign_in: fleet::sign_in(settings.outside.sso.as_ref()),
+        metrics: fleet.metrics,
         ..api::Settings::default()
     }
 }

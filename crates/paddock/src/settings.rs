@@ -397,7 +397,7 @@ mod tests {
 
     #[test]
     fn a_bad_setting_is_one_sentence_that_names_it() {
-        let bad = [
+        let bad = vec![
             (Args { listen: Some("here".into()), ..Args::default() }, "--listen"),
             (Args { runtime: Some("magic".into()), ..Args::default() }, "--runtime"),
             (Args { max_image_size: Some("big".into()), ..Args::default() }, "--max-image-size"),

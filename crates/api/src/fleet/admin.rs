@@ -103,7 +103,7 @@ fn may(method: &Method, kind: &Kind, roles: &[String]) -> bool {
         _ => &[],
     };
     let wanted = |role: &&str| format!("{}-{role}", kind.words.admin_role);
-    enough.iter().map(|role| wanted(role)).any(|role| roles.contains(&role))
+    enough.iter().map(wanted).any(|role| roles.contains(&role))
 }
 
 /// Lists the instances of all organizations.

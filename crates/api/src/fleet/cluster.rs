@@ -47,8 +47,9 @@ async fn admitted(app: &App, tenant: &Tenant) -> Result<(), Error> {
     let (kind, caller) = (&tenant.kind, &tenant.caller);
     tenant.must_offer(kind.offers.enterprise_clusters, "clusters of organizations")?;
     let mut read = app.db.read().await?;
-    let (own, foreign) = (caller.user.organization_id, caller.foreign_organization());
-    let entitled = app.rules.entitled(&mut read, own, foreign, &caller.user.username).await?;
+    let (own, username) = (caller.user.organization_id, &caller.user.username);
+    let foreign = store::foreign::organization_name(&mut read, own).await?;
+    let entitled = app.rules.entitled(&mut read, own, foreign.as_deref(), username).await?;
     let now = app.db.now();
     let is_granted = entitled.grants.iter().flatten().any(|grant| {
         grant.billing_model == ENTERPRISE && grant.concerns(kind) && !grant.is_expired(now)

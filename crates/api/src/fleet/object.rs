@@ -13,6 +13,7 @@ use super::wire::Origin;
 /// An instance. Fields without a value are left out. The field with its host is named as the kind says,
 /// and so are the limits that its size shows.
 #[derive(Serialize, ToSchema)]
+#[expect(clippy::struct_field_names, reason = "the names are those of the wire")]
 pub(crate) struct Instance {
     /// Its id.
     #[schema(value_type = String)]

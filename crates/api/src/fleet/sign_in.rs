@@ -89,6 +89,7 @@ pub(crate) struct TokenForm {
 
 /// A token.
 #[derive(Serialize, ToSchema)]
+#[expect(clippy::struct_field_names, reason = "the fields are named as in RFC 6749")]
 pub(crate) struct AccessToken {
     /// Send it as bearer.
     access_token: String,

@@ -39,7 +39,7 @@ pub(crate) struct Kind {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Plan {
     /// Its name: `standard.x1`.
-    plan: String,
+    name: String,
     /// The type's name for people.
     display_name: String,
     /// How it can be paid for.
@@ -82,7 +82,7 @@ impl From<&kind::Kind> for Kind {
 
 fn plans(of: &kind::InstanceType) -> impl Iterator<Item = Plan> {
     of.sizes.iter().map(|size| Plan {
-        plan: format!("{}.{}", of.id, size.id),
+        name: format!("{}.{}", of.id, size.id),
         display_name: of.display_name.clone(),
         billing_models: of.billing_models.iter().map(|model| model.id.clone()).collect(),
         resources: size.resources.clone(),

@@ -57,7 +57,9 @@ pub(crate) async fn quota_get(
 ) -> Result<Answer<Allowance>, Problem> {
     let mut read = app.db.read().await?;
     let (organization, username) = (caller.user.organization_id, &caller.user.username);
-    let entitled = app.rules.entitled(&mut read, organization, None, username).await?;
+    let foreign = store::foreign::organization_name(&mut read, organization).await?;
+    let entitled =
+        app.rules.entitled(&mut read, organization, foreign.as_deref(), username).await?;
     let mut items = Vec::new();
     for kind in app.rules.catalog().kinds() {
         for mut allowed in allowed(&caller, kind, &entitled, app.db.now()) {

@@ -58,7 +58,7 @@ type Entry = (&'static str, Value, Vec<(&'static str, Rule)>);
 pub(crate) fn all(on: &Things) -> Vec<Call> {
     let mut table: Vec<Entry> = kargo(on);
     table.extend(platform(on));
-    checked(on, table, documented(&["kargo", "platform"]))
+    checked(on, table, &documented(&["kargo", "platform"]))
 }
 
 /// All calls of the fleet managers' family, on these things. Their errors have a shape of their own.
@@ -114,12 +114,12 @@ pub(crate) fn fleet(on: &Things) -> Vec<Call> {
             vec![],
         ),
     ]);
-    checked(on, table, documented(&["fleet"]))
+    checked(on, table, &documented(&["fleet"]))
 }
 
-fn checked(on: &Things, table: Vec<Entry>, documented: Vec<(String, Value)>) -> Vec<Call> {
+fn checked(on: &Things, table: Vec<Entry>, documented: &[(String, Value)]) -> Vec<Call> {
     let known: Vec<&str> = table.iter().map(|(name, ..)| *name).collect();
-    for (name, _) in &documented {
+    for (name, _) in documented {
         assert!(
             known.contains(&name.as_str()),
             "{name} is a new route: add it to tests/it/calls.rs"
@@ -165,7 +165,7 @@ pub(crate) fn fill(template: &str, on: &Things) -> String {
         "organizations" => &on.organization,
         "users" => &on.user,
         "invites" => &on.invite,
-        "cluster" | "clusters" => &on.cluster,
+        "cluster" | "clusters" | "agent-clusters" => &on.cluster,
         "deployment" | "deployments" => &on.deployment,
         "instances" | "kafkas" => &on.instance,
         "errors" => return template.replace("{id}", "7"),
@@ -173,7 +173,6 @@ pub(crate) fn fill(template: &str, on: &Things) -> String {
         "service_accounts" => {
             return template.replace("{id}", "00000000-0000-4000-8000-000000000000");
         }
-        "agent-clusters" => &on.cluster,
         _ => return template.to_owned(),
     };
     template.replace("{id}", id)

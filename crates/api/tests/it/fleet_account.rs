@@ -1,7 +1,7 @@
 //! Service accounts, and the tokens that they and agents get.
 
 use serde_json::{Value, json};
-use testing::{Client, Engine, TestPaddock, TestSettings, on_both_engines};
+use testing::{Client, TestPaddock, TestSettings, on_both_engines};
 
 use crate::fleet_mock::{API, ask, error, foreign_id, parameter, register, registration};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use testing::{Engine, FakeDns, FakeSeal, FakeSso, TestPaddock, TestSettings, on_both_engines};
+use testing::{FakeDns, FakeSeal, FakeSso, TestPaddock, TestSettings, on_both_engines};
 
 use crate::fleet_mock::{
     API, DNS, ask, condition, error, foreign_id, kafka_path, register, state, works,

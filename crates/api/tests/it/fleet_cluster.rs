@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use model::Time;
 use model::quota::parse;
 use serde_json::json;
-use testing::{Engine, TestPaddock, TestSettings, on_both_engines};
+use testing::{TestPaddock, TestSettings, on_both_engines};
 
 use crate::fleet_mock::{API, ask, error, foreign_id, kafka_path, register, registration};
 

@@ -7,7 +7,7 @@ use api::oidc::{Claims, Denied, Oidc, Verify};
 use futures_util::future::BoxFuture;
 use model::Time;
 use serde_json::json;
-use testing::{Engine, TestPaddock, TestSettings, on_both_engines};
+use testing::{TestPaddock, TestSettings, on_both_engines};
 
 use crate::fleet_mock::{API, ask, error};
 

@@ -75,7 +75,7 @@ on_both_engines! {
         let ann = paddock.owner("ann").await;
         let kinds = ann.get("/api/v1/kinds").await.expect(200);
         assert_eq!(kinds["items"][0]["name"], "dinosaur");
-        assert_eq!(kinds["items"][1]["plans"][1]["plan"], "standard.x2");
+        assert_eq!(kinds["items"][1]["plans"][1]["name"], "standard.x2");
         assert_eq!(kinds["items"][1]["regions"][0]["is_default"], true);
     }
 

@@ -98,6 +98,7 @@ async fn warn(tx: &mut Tx, kind: &Kind, now: &mut Instance, reason: &str) -> Res
 
 async fn suspend(tx: &mut Tx, now: &mut Instance, reason: &str) -> Result<(), Error> {
     now.detail.rest = Some(Rest::Entitlement);
+    now.detail.is_agent_ready = false;
     let until = now.expires_at.map(|end| format!(" It ends at {end} unless that changes."));
     let reason = format!("{reason}{}", until.unwrap_or_default());
     Ok(instance::advance(tx, now, Status::Suspending, &reason).await?)

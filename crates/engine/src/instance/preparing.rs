@@ -24,7 +24,7 @@ pub(super) async fn step(all: &Instances, kind: &Kind, seen: &Instance) -> Resul
 async fn prepare(all: &Instances, kind: &Kind, seen: &Instance) -> Result<Outcome, Trouble> {
     let (Some(on), Some(deployment)) = (seen.cluster_id, seen.deployment_id) else {
         let reason = "It lost its place and waits for another.";
-        return Ok(all.advance(seen, Status::Accepted, reason).await.map_err(Trouble::Ours)?);
+        return all.advance(seen, Status::Accepted, reason).await.map_err(Trouble::Ours);
     };
     let on = cluster::get(&mut all.db.read().await?, Scope::All, on).await?;
     let client = match &all.outside.sso {
@@ -33,6 +33,7 @@ async fn prepare(all: &Instances, kind: &Kind, seen: &Instance) -> Result<Outcom
     };
     let host = kind.host(&seen.name, &seen.id.to_string(), &all.domain(kind));
     let mut next = Instance { host: Some(host.clone()), ..seen.clone() };
+    next.detail.routes.clear();
     if !on.hosting.is_foreign {
         next.detail.routes = names::routes(all, kind, &host, &on);
         if let Some(dns) = &all.outside.dns {
@@ -43,8 +44,9 @@ async fn prepare(all: &Instances, kind: &Kind, seen: &Instance) -> Result<Outcom
     let still = all.still(seen).await.map_err(Trouble::Ours)?;
     let Some((mut tx, mut now)) = still else { return Ok(Outcome::Moved) };
     now.host = next.host;
-    // What a foreign agent says of its routes comes later.
+    // What a foreign agent says of itself and its routes comes later.
     now.detail.routes_made = !on.hosting.is_foreign;
+    now.detail.is_agent_ready = false;
     now.detail.routes = next.detail.routes;
     now.detail.sso_client = client.map(|client| client.id);
     let reason = format!("The agent of the cluster {} makes it.", on.name);

@@ -22,6 +22,15 @@ pub(super) async fn step(all: &Instances, kind: &Kind, seen: &Instance) -> Resul
     {
         return Ok(outcome);
     }
+    if seen.status == Status::Ready && seen.detail.desired != seen.detail.actual {
+        match upgrade(all, kind, seen).await {
+            Ok(()) => {}
+            Err(Trouble::Ours(error)) => return Err(error),
+            Err(Trouble::Outside(fault)) => {
+                return all.fault(seen, "its upgrade", &fault).await;
+            }
+        }
+    }
     match look_outside(all, kind, seen).await {
         Ok(true) => Ok(Outcome::Wait(Next::At(all.soon(LOOK_OUTSIDE)))),
         Ok(false) => Ok(Outcome::Wait(Next::Rest)),
@@ -50,12 +59,18 @@ async fn look_inside(all: &Instances, seen: &Instance) -> Result<Option<Outcome>
             format!("Its cluster is lost; it is made again elsewhere. {}", held.status_reason);
         return all.advance(seen, Status::Accepted, &reason).await.map(Some);
     }
-    let is_elsewhere = held.status == deployment::Status::Running
-        && !held.endpoints.is_empty()
-        && held.endpoints != seen.detail.endpoints;
-    if is_elsewhere && let Some((mut tx, mut now)) = all.still(seen).await? {
+    if held.status != deployment::Status::Running || held.endpoints.is_empty() {
+        return Ok(None);
+    }
+    let is_elsewhere = held.endpoints != seen.detail.endpoints;
+    let is_new = !seen.detail.upgrading.is_empty();
+    if (is_elsewhere || is_new)
+        && let Some((mut tx, mut now)) = all.still(seen).await?
+    {
         now.detail.endpoints = held.endpoints;
-        instance::save(&mut tx, &mut now, "moved").await?;
+        now.detail.upgrading.clear();
+        now.detail.actual = now.detail.desired.clone();
+        instance::save(&mut tx, &mut now, if is_new { "upgraded" } else { "moved" }).await?;
         tx.commit().await?;
     }
     Ok(None)
@@ -95,6 +110,21 @@ async fn look_outside(all: &Instances, kind: &Kind, seen: &Instance) -> Result<b
         }
     }
     Ok(all.outside.dns.is_some() || sso.is_some())
+}
+
+/// Has the versions run that shall, where Paddock's own agent does that.
+async fn upgrade(all: &Instances, kind: &Kind, seen: &Instance) -> Result<(), Trouble> {
+    let held = own_deployment(all, seen).await.map_err(Trouble::Ours)?;
+    let Some(held) = held.filter(|_| seen.detail.upgrading.is_empty()) else { return Ok(()) };
+    let client = sign_in::client(&all.db, &*all.outside.seal, seen.id).await?;
+    let program = program::of(kind, seen, held.id, client.as_ref(), &*all.outside.seal).await?;
+    let Some((mut tx, mut now)) = all.still(seen).await.map_err(Trouble::Ours)? else {
+        return Ok(());
+    };
+    now.detail.upgrading = vec!["service".into()];
+    instance::save(&mut tx, &mut now, "upgrading").await?;
+    hosting::run(&mut tx, held.id, &program).await?;
+    Ok(tx.commit().await?)
 }
 
 /// Gives a program that has another secret now that secret.

@@ -13,8 +13,8 @@ async fn lively(engine: Engine) -> World {
     World::start(engine, simulated::Options::default()).await
 }
 
-fn down() -> Option<Fault> {
-    Some(Fault::Unavailable("it is down".into()))
+fn down() -> Fault {
+    Fault::Unavailable("it is down".into())
 }
 
 on_both_engines! {
@@ -74,7 +74,7 @@ on_both_engines! {
     async fn what_is_down_is_waited_for_and_nothing_is_lost(engine: Engine) {
         let world = lively(engine).await;
         world.cluster([("cpu", 4), ("ram", 8 << 30)]).await;
-        world.fleet.dns.set_fault(down());
+        world.fleet.dns.set_fault(Some(down()));
         let id = world.ask_for(&dinosaur("rex")).await;
         world.until_it_says(id, "it is down").await;
         assert_eq!(world.instance(id).await.unwrap().status, Status::Preparing);
@@ -82,7 +82,7 @@ on_both_engines! {
         world.until_instance(id, Status::Ready).await;
         assert_eq!(world.fleet.sso.held().len(), 1);
 
-        world.fleet.sso.set_fault(down());
+        world.fleet.sso.set_fault(Some(down()));
         world.end(id).await;
         world.until_it_says(id, "Waits to take away what is outside").await;
         world.fleet.sso.set_fault(None);
@@ -93,7 +93,7 @@ on_both_engines! {
     async fn what_can_not_be_sealed_waits(engine: Engine) {
         let world = lively(engine).await;
         world.cluster([("cpu", 4), ("ram", 8 << 30)]).await;
-        world.fleet.seal.set_fault(down());
+        world.fleet.seal.set_fault(Some(down()));
         let id = world.ask_for(&dinosaur("rex")).await;
         world.until_it_says(id, "it is down").await;
         world.fleet.seal.set_fault(None);

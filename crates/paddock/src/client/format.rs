@@ -68,7 +68,7 @@ pub(crate) fn time(rfc3339: Option<&str>) -> String {
 /// How long something lasts, in the largest unit that it is a whole number of.
 pub(crate) fn span(seconds: u64) -> String {
     let units = [(24 * 60 * 60, "d"), (60 * 60, "h"), (60, "m")];
-    let fits = units.into_iter().find(|(size, _)| seconds > 0 && seconds % size == 0);
+    let fits = units.into_iter().find(|(size, _)| seconds > 0 && seconds.is_multiple_of(*size));
     let (size, unit) = fits.unwrap_or((1, "s"));
     format!("{}{unit}", seconds / size)
 }

@@ -134,10 +134,10 @@ struct Change {
 
 /// Carries out one of the commands.
 pub(crate) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
-    let name = match (&args.verb, args.kind) {
-        (Verb::Kinds, _) => return kinds::run(api, printer).await,
-        (_, Some(kind)) => kind,
-        (_, None) => {
+    let name = match (args.kind, &args.verb) {
+        (Some(name), _) => name,
+        (None, Verb::Kinds) => return kinds::run(api, printer).await,
+        (None, _) => {
             let what = "name the kind of service before the verb: paddock service KIND …";
             return Err(Error::Usage(what.into()));
         }
@@ -146,7 +146,7 @@ pub(crate) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<
     let command = format!("service {name}");
     let kind = Kind { word: &name, command: &command, service: Some(&name), ..INSTANCE };
     match args.verb {
-        Verb::Kinds => Ok(()),
+        Verb::Kinds => kinds::run(api, printer).await,
         Verb::Create { name, spec, wait } => {
             create::run(api, printer, &kind, &name, spec, wait.limit()).await
         }

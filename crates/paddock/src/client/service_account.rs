@@ -10,6 +10,7 @@ use super::http::{Answer, Api};
 use super::print::Printer;
 use super::prompt;
 use super::service::catalog::{self, Service};
+use super::subject;
 use super::table::{self, Table};
 
 /// Where the API of a kind has them.
@@ -204,10 +205,9 @@ fn choose(accounts: Vec<Account>, which: &str) -> Result<Account, Error> {
             format!("there is no service account {which:?}"),
             r#""paddock service-account list" shows them all"#,
         )),
-        count => {
-            let lines: String = meant.iter().map(|one| format!("\n  {}", one.id)).collect();
-            let what = format!("{count} service accounts have the name {which:?}:{lines}");
-            Err(Error::failed_but(what, "say which one by its id"))
+        _ => {
+            let ids: Vec<String> = meant.into_iter().map(|one| one.id).collect();
+            Err(subject::ambiguous("service accounts", which, &ids))
         }
     }
 }

@@ -152,16 +152,20 @@ pub(crate) fn choose(
             format!("there is no {} {which:?}", kind.word),
             format!(r#""paddock {} list" shows them all"#, kind.command),
         )),
-        count => Err(Error::failed_but(
-            format!("{count} {} have the name {which:?}:{}", kind.path, candidates(&named)),
-            "say which one by its id",
-        )),
+        _ => {
+            let line = |subject: &Subject| format!("{} ({})", subject.id, subject.status);
+            Err(ambiguous(kind.path, which, &named.iter().map(line).collect::<Vec<_>>()))
+        }
     }
 }
 
-fn candidates(subjects: &[Subject]) -> String {
-    let lines = subjects.iter().map(|subject| format!("\n  {} ({})", subject.id, subject.status));
-    lines.collect()
+/// A name that several things have, each told in a line.
+pub(crate) fn ambiguous(things: &str, which: &str, lines: &[String]) -> Error {
+    let (count, lines) = (lines.len(), lines.join("\n  "));
+    Error::failed_but(
+        format!("{count} {things} have the name {which:?}:\n  {lines}"),
+        "say which one by its id",
+    )
 }
 
 /// Makes a subject; with `limit`, the answer is what it is after the wait.

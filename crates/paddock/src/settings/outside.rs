@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn a_bad_setting_is_one_sentence_that_names_it() {
         let set = |value: &str| Some(value.to_owned());
-        let bad = [
+        let bad = vec![
             (Args { domain: set("not a domain"), ..Args::default() }, "--domain"),
             (Args { dns_server: set("here"), ..Args::default() }, "--dns-server"),
             (Args { dns_server: set("127.0.0.1:53"), ..Args::default() }, "--dns-zone"),

@@ -46,6 +46,13 @@ fn refusals_say_what_to_do_next() {
         ),
         (answer("500 Internal Server Error", PROBLEM, broken), &["request id r-77"]),
         (
+            json(
+                "500 Internal Server Error",
+                r#"{"kind":"Error","code":"X-9","reason":"Not now.","operation_id":"o-5"}"#,
+            ),
+            &["error: Not now.\n", "hint: the server's log says more under request id o-5\n"],
+        ),
+        (
             answer("502 Bad Gateway", "content-type: text/html\r\n", "<h1>\u{1b}[31m</h1>"),
             &["error: the server answered 502 Bad Gateway\n"],
         ),
@@ -69,6 +76,22 @@ fn what_strangers_wrote_does_not_steer_the_terminal() {
     let outcome = Client::signed_in(&fake.address).run("cluster list").succeeds();
     assert!(!outcome.stdout.contains('\u{1b}'));
     assert_eq!(outcome.stdout.lines().count(), 2);
+}
+
+#[test]
+fn what_makes_a_secret_is_not_repeated() {
+    let fake = Fake::start(vec![
+        json("200 OK", r#"{"items":[{"name":"rhino","api":"rhinos_mgmt"}]}"#),
+        json("200 OK", r#"{"collections":[{"id":"rhinos"},{"id":"service_accounts"}]}"#),
+        Act::HangUp,
+        json("202 Accepted", r#"{"id":"1","name":"a","client_id":"c","client_secret":"s"}"#),
+    ]);
+    let client = Client::signed_in(&fake.address);
+    client.run("service-account create a").fails(1, &["can't reach"]);
+    let requests = fake.requests();
+    assert_eq!(requests.len(), 3);
+    assert!(requests[1].starts_with("get /api/rhinos_mgmt/v1 "), "{requests:?}");
+    assert!(requests[2].starts_with("post /api/rhinos_mgmt/v1/service_accounts "), "{requests:?}");
 }
 
 #[test]

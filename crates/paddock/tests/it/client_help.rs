@@ -28,7 +28,8 @@ fn every_help_has_an_example_that_fits() {
 /// Whether a line of an example is of that command. Between `service` and its verb stands the kind.
 fn is_of(line: &str, command: &[String]) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let mut wanted: Vec<&str> = ["paddock"].into_iter().chain(command.iter().map(String::as_str)).collect();
+    let mut wanted: Vec<&str> =
+        ["paddock"].into_iter().chain(command.iter().map(String::as_str)).collect();
     if let ["paddock", "service", verb] = wanted[..]
         && verb != "kinds"
     {

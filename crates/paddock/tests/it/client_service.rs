@@ -96,6 +96,10 @@ versions:
 run:
   container:
     image: docker.io/library/busybox:1.36
+    ports: [80]
+    ready: {tcp: {port: 80, within: 60}}
+needs:
+  domain: rhino.paddock.local
 "#;
 
 #[test]
@@ -103,7 +107,7 @@ fn instances_are_searched_and_ordered() {
     let server = Server::start();
     let ann = server.owner("acme", "ann");
     for name in ["bills", "audit", "orders"] {
-        ann.run(&format!("service dinosaur create {name} --plan standard.x1")).succeeds();
+        ann.run(&format!("service dinosaur create {name}")).succeeds();
     }
     let list = |words: &[&str]| {
         let mut command = ann.command("-o json service dinosaur list");
@@ -136,9 +140,11 @@ fn a_refused_instance_says_why_and_what_to_do() {
     ann.run("service kafka create orders").fails(1, &["error: the name: is taken"]);
     ann.run("service kafka create Bad_").fails(1, &["the name: ", "a-z, 0-9 and -"]);
     ann.run("service kafka create a --plan huge.x9").fails(1, &["--plan: ", "huge.x9", kinds]);
-    ann.run("service kafka create a --plan huge").fails(1, &["--plan: ", "like standard.x1", kinds]);
+    ann.run("service kafka create a --plan huge")
+        .fails(1, &["--plan: ", "like standard.x1", kinds]);
     ann.run("service kafka create a --region mars").fails(1, &["--region: ", "mars", kinds]);
-    ann.run("service kafka create a --cloud-provider moon").fails(1, &["--cloud-provider: ", kinds]);
+    ann.run("service kafka create a --cloud-provider moon")
+        .fails(1, &["--cloud-provider: ", kinds]);
     ann.run("service kafka create a --plan standard.x1 --billing-model gold")
         .fails(1, &["--billing-model: ", "gold", kinds]);
     ann.run("service kafka create a --marketplace aws").fails(1, &["--billing-account: "]);
@@ -210,12 +216,13 @@ fn instances_of_others_and_of_other_kinds_are_not_found() {
 async fn the_secret_of_a_service_account_is_shown_once_and_works() {
     let server = Server::start();
     let ann = server.owner("acme", "ann");
-    let made = ann.run("-o json service-account create importer").succeeds().remarks(&[
-        "the secret is shown only now",
-        "programs get tokens at http://",
-    ]);
+    let made = ann
+        .run("-o json service-account create importer")
+        .succeeds()
+        .remarks(&["the secret is shown only now", "programs get tokens at http://"]);
     let made: Value = serde_json::from_str(&made.stdout).unwrap();
-    let (id, client_id) = (made["client_id"].as_str().unwrap(), made["client_id"].as_str().unwrap());
+    let (id, client_id) =
+        (made["client_id"].as_str().unwrap(), made["client_id"].as_str().unwrap());
     let secret = made["client_secret"].as_str().unwrap();
     for line in ["list", "show importer", &format!("show {id}")] {
         let shown = ann.run(&format!("service-account {line}")).succeeds().prints(&[client_id]);
@@ -266,5 +273,6 @@ fn service_accounts_are_refused_with_a_sentence() {
 
     ann.run("service-account create twin").succeeds();
     ann.run("service-account create twin").succeeds();
-    ann.run("service-account delete twin").fails(1, &["2 service accounts have the name", "by its id"]);
+    ann.run("service-account delete twin")
+        .fails(1, &["2 service accounts have the name", "by its id"]);
 }

@@ -14,7 +14,7 @@ pub async fn promote(
     limit: Option<i64>,
 ) -> Result<()> {
     account::charge(tx, &instance.kind, &charge, limit).await?;
-    let (kept, freed) = instance.detail.charges.drain(..).partition(|one| is_of_region(one));
+    let (kept, freed) = instance.detail.charges.drain(..).partition(is_of_region);
     let freed: Vec<Charge> = freed;
     for old in &freed {
         account::release(tx, &instance.kind, old).await?;

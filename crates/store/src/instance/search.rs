@@ -138,20 +138,20 @@ fn ordered<'a>(
 ) -> Result<Select<'a>> {
     // Letters by their codes, whatever language the database speaks.
     let by_code = if is_postgres { " COLLATE \"C\"" } else { "" };
-    let mut text = String::from(" ORDER BY ");
+    let mut select = select.text(" ORDER BY ");
     for (column, direction) in order {
         let (column, is_text) = order_column(column, is_postgres)?;
         let way = match direction {
-            Direction::Ascending => "ASC NULLS FIRST",
-            Direction::Descending => "DESC NULLS LAST",
+            Direction::Ascending => " ASC NULLS FIRST, ",
+            Direction::Descending => " DESC NULLS LAST, ",
         };
-        text += &format!("{column}{} {way}, ", if is_text { by_code } else { "" });
+        select = select.text(column).text(if is_text { by_code } else { "" }).text(way);
     }
     if order.is_empty() {
-        text += &format!("name{by_code}, ");
+        select = select.text("name").text(by_code).text(", ");
     }
     // What is equal has an order, too: pages must not overlap.
-    Ok(select.text(&text).text("id"))
+    Ok(select.text("id"))
 }
 
 /// The column that a search means.

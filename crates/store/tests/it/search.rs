@@ -102,7 +102,7 @@ async fn made(db: &Db, own: OrganizationId, kind: &str, dice: &mut Dice, n: usiz
         multi_az: false,
         instance_type: text(),
         size: "x1".into(),
-        reauthentication: n % 2 == 0,
+        reauthentication: n.is_multiple_of(2),
         pinned_to: None,
         lifespan: None,
         detail: Detail::default(),
@@ -110,7 +110,7 @@ async fn made(db: &Db, own: OrganizationId, kind: &str, dice: &mut Dice, n: usiz
     };
     let mut tx = db.begin(Actor::Server).await.unwrap();
     let mut made = instance::create(&mut tx, own, &new).await.unwrap();
-    if n % 3 == 0 {
+    if n.is_multiple_of(3) {
         instance::advance(&mut tx, &mut made, Status::Failed, "A test says so.").await.unwrap();
     }
     tx.commit().await.unwrap();

@@ -111,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    fn read(change: Value) -> Result<(NewCluster, Hosting), Error> {
+    fn read(change: &Value) -> Result<(NewCluster, Hosting), Error> {
         let mut body = json!({
             "cluster_id": "1234567890abcdefghijklmnopqrstuv",
             "cluster_ingress_dns_name": "apps.site.example",
@@ -126,7 +126,7 @@ mod tests {
         body.read(Catalog::built_in().kind("kafka").unwrap())
     }
 
-    fn code(change: Value) -> Option<String> {
+    fn code(change: &Value) -> Option<String> {
         read(change).err().map(|error| {
             let catalog = Catalog::built_in();
             let envelope = error.envelope(catalog.kind("kafka").unwrap(), None);
@@ -136,13 +136,13 @@ mod tests {
 
     #[test]
     fn what_is_registered() {
-        let (new, hosting) = read(json!({})).unwrap();
+        let (new, hosting) = read(&json!({})).unwrap();
         assert_eq!((new.cloud_provider.as_str(), new.region.as_str()), ("local", "local"));
         assert_eq!(
             (hosting.machines, hosting.is_private, hosting.is_foreign),
             (Some(6), true, true)
         );
-        let (new, _) = read(json!({"cloud_provider": "aws", "region": "eu-west-1"})).unwrap();
+        let (new, _) = read(&json!({"cloud_provider": "aws", "region": "eu-west-1"})).unwrap();
         assert_eq!((new.cloud_provider.as_str(), new.region.as_str()), ("aws", "eu-west-1"));
     }
 
@@ -165,8 +165,8 @@ mod tests {
             (json!({"cloud_provider": "moon"}), "30"),
             (json!({"region": "moon"}), "31"),
         ] {
-            assert_eq!(code(change.clone()).as_deref(), Some(expected), "{change}");
+            assert_eq!(code(&change).as_deref(), Some(expected), "{change}");
         }
-        assert_eq!(code(json!({"kafka_machine_pool_node_count": 3})), None);
+        assert_eq!(code(&json!({"kafka_machine_pool_node_count": 3})), None);
     }
 }

@@ -36,10 +36,6 @@ fn code(seen: &Instance, change: &Change) -> u16 {
     after(seen, change).map_or_else(|refused| refused.code, |_| 0)
 }
 
-fn some(text: &str) -> Option<String> {
-    Some(text.to_owned())
-}
-
 fn rest(suspended: bool) -> Change {
     Change { suspended: Some(suspended), ..Change::default() }
 }
@@ -47,12 +43,12 @@ fn rest(suspended: bool) -> Change {
 #[test]
 fn the_first_thing_that_is_wrong_is_what_is_said() {
     let bad_all = Change {
-        retention: some("x"),
-        operator: some("op-9"),
+        retention: Some("x".into()),
+        operator: Some("op-9".into()),
         suspended: Some(false),
         ..Change::default()
     };
-    let bad_late = Change { retention: some("200"), ..bad_all.clone() };
+    let bad_late = Change { retention: Some("200".into()), ..bad_all.clone() };
     assert_eq!(code(&running(Status::Accepted), &Change::default()), 37);
     assert_eq!(code(&running(Status::Accepted), &bad_all), 37);
     assert_eq!(code(&running(Status::Accepted), &bad_late), 8);
@@ -75,19 +71,19 @@ fn retention_grows() {
         ("a lot", Err(37)),
         ("-1", Err(37)),
     ] {
-        let change = Change { retention: some(text), ..Change::default() };
+        let change = Change { retention: Some(text.into()), ..Change::default() };
         let found = after(&running(Status::Ready), &change);
         let found = found.map(|(now, _)| now.detail.retention_bytes.unwrap());
         assert_eq!(found.map_err(|refused| refused.code), expected, "{text}");
     }
     let mut more = running(Status::Ready);
     more.detail.retention_bytes = Some(500);
-    assert_eq!(code(&more, &Change { retention: some("400"), ..Change::default() }), 37);
+    assert_eq!(code(&more, &Change { retention: Some("400".into()), ..Change::default() }), 37);
 }
 
 #[test]
 fn statuses_that_can_be_changed() {
-    let change = Change { retention: some("1Gi"), ..Change::default() };
+    let change = Change { retention: Some("1Gi".into()), ..Change::default() };
     for &status in Status::ALL {
         let is_fixed = matches!(status, Status::Accepted | Status::Deleting);
         assert_eq!(code(&running(status), &change), if is_fixed { 8 } else { 0 }, "{status}");
@@ -97,9 +93,9 @@ fn statuses_that_can_be_changed() {
 #[test]
 fn what_is_being_upgraded_is_left_alone() {
     for (part, change) in [
-        ("operator", Change { operator: some("op-2"), ..Change::default() }),
-        ("service", Change { service: some("3.10.0"), ..Change::default() }),
-        ("protocol", Change { protocol: some("3.9"), ..Change::default() }),
+        ("operator", Change { operator: Some("op-2".into()), ..Change::default() }),
+        ("service", Change { service: Some("3.10.0".into()), ..Change::default() }),
+        ("protocol", Change { protocol: Some("3.9".into()), ..Change::default() }),
     ] {
         let mut seen = running(Status::Ready);
         assert_eq!(code(&seen, &change), 0, "{part}");
@@ -126,9 +122,9 @@ fn versions_that_go_together() {
         ("", "3.9.0", "3.9", 8),
     ] {
         let change = Change {
-            operator: some(operator),
-            service: some(service),
-            protocol: some(protocol),
+            operator: Some(operator.into()),
+            service: Some(service.into()),
+            protocol: Some(protocol.into()),
             ..Change::default()
         };
         let found = code(&running(Status::Ready), &change);

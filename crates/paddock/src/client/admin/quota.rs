@@ -193,9 +193,8 @@ async fn organization(api: &Api, which: &str) -> Result<String, Error> {
             "the platform administrator sees all of them",
         )),
         several => {
-            let lines: String = several.iter().map(|one| format!("\n  {}", one.id)).collect();
-            let what = format!("{} organizations have the name {which:?}:{lines}", several.len());
-            Err(Error::failed_but(what, "say which one by its id"))
+            let ids: Vec<String> = several.iter().map(|one| one.id.clone()).collect();
+            Err(subject::ambiguous("organizations", which, &ids))
         }
     }
 }

@@ -30,7 +30,8 @@ pub(crate) struct Service {
 /// The part of a plan that the client shows.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Plan {
-    pub(super) plan: String,
+    #[serde(rename = "plan")]
+    pub(super) name: String,
     #[serde(default)]
     pub(super) billing_models: Vec<String>,
     #[serde(default)]
@@ -45,7 +46,8 @@ pub(super) struct Plan {
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Region {
     pub(super) cloud_provider: String,
-    pub(super) region: String,
+    #[serde(rename = "region")]
+    pub(super) name: String,
     #[serde(default)]
     pub(super) is_default: bool,
     #[serde(default)]

@@ -40,7 +40,7 @@ fn plans(services: &[Service]) -> String {
 fn plan_row(of: &Service, plan: &Plan) -> [String; 6] {
     [
         of.name.clone(),
-        plan.plan.clone(),
+        plan.name.clone(),
         plan.units.to_string(),
         format::quantities(&plan.resources),
         plan.lifespan_seconds.map(format::span).unwrap_or_default(),
@@ -59,7 +59,7 @@ fn region_row(of: &Service, region: &Region) -> [String; 5] {
     [
         of.name.clone(),
         region.cloud_provider.clone(),
-        region.region.clone(),
+        region.name.clone(),
         format::yes_or_no(region.is_default),
         format::join(region.instance_types.clone()),
     ]
