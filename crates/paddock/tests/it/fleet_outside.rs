@@ -1,6 +1,7 @@
 //! A server with the foreign systems that instances need: real ones, well and not well.
 
 mod faults;
+mod sign_in;
 mod system;
 
 use std::fs;

@@ -66,7 +66,7 @@ fn dinosaur(image: &str, page: &str) -> String {
     let slow = text.replacen("- mkdir -p /tmp/www", "- sleep 2 && mkdir -p /tmp/www", 1);
     let shown = slow.replacen(PAGE, page, 1);
     assert!(slow != text && shown.contains(page), "its command is where it was");
-    shown
+    shown.replace("suspension: false", "suspension: true")
 }
 
 /// Another that listens where nobody looks.
@@ -108,6 +108,29 @@ async fn a_dinosaur_is_ready_when_it_answers_survives_the_server_and_leaves_noth
     park.fleet.delete(DINOSAURS, &id).await;
     park.fleet.until_gone(&id).await;
     ask(endpoint).unwrap_err();
+    park.assert_empty().await;
+}
+
+#[tokio::test]
+async fn one_that_rests_does_not_run_and_keeps_its_place() {
+    let park = Park::open(Setup::new(), PAGE).await;
+    let fleet = &park.fleet;
+    let id = fleet.make(DINOSAURS, "rex").await;
+    let ready = fleet.until_ready(&id).await;
+    let endpoint = ready["endpoints"][0].as_str().unwrap();
+    ask(endpoint).unwrap();
+    let admin = fleet.server.http_as("admin", PASSWORD).await;
+    let path = format!("/api/dinosaurs_mgmt/v1/admin/dinosaurs/{id}");
+    admin.patch(&path, json!({"suspended": true})).await.expect(200);
+    let rests = fleet.until(&id, "suspended", "").await;
+    assert_eq!(rests["cluster_id"], ready["cluster_id"]);
+    ask(endpoint).unwrap_err();
+    assert_eq!(traces::of(&park.data()), Vec::<String>::new(), "nothing of it runs");
+    admin.patch(&path, json!({"suspended": false})).await.expect(200);
+    let again = fleet.until_ready(&id).await;
+    assert!(ask(again["endpoints"][0].as_str().unwrap()).unwrap().contains("This is rex"));
+    fleet.delete(DINOSAURS, &id).await;
+    fleet.until_gone(&id).await;
     park.assert_empty().await;
 }
 

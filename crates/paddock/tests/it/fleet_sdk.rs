@@ -28,6 +28,10 @@ async fn run(script: &str, mut command: Command) -> Value {
     serde_json::from_str(&said.stdout).unwrap()
 }
 
+/// What both provoke.
+const CODES: [(u32, u16); 7] =
+    [(36, 409), (32, 400), (103, 400), (7, 404), (23, 400), (15, 401), (113, 404)];
+
 /// Both must have seen the same.
 fn check(seen: &Value) {
     assert_eq!(seen["types"], json!(["developer", "standard"]));
@@ -38,7 +42,7 @@ fn check(seen: &Value) {
     let places: Vec<_> = first.map(|status| order.iter().position(|one| status == one)).collect();
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{statuses:?}");
     assert_eq!(statuses.last(), Some(&json!("ready")));
-    for (code, status) in [(36, 409), (32, 400), (103, 400), (7, 404), (23, 400), (15, 401)] {
+    for (code, status) in CODES {
         assert_eq!(seen["errors"][format!("KAFKAS-MGMT-{code}")], status, "{seen:#}");
     }
 }

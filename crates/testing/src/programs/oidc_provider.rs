@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use engine::port::Client;
+use model::Secret;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -78,6 +79,19 @@ impl OidcProvider {
         let status = response.status().as_u16();
         let body: Value = response.json().await.unwrap();
         body["access_token"].as_str().map(String::from).ok_or(status)
+    }
+
+    /// A client that somebody has registered.
+    pub async fn register(&self) -> Client {
+        let wanted = json!({"grant_types": ["client_credentials"], "redirect_uris": [],
+            "response_types": [], "token_endpoint_auth_method": "client_secret_basic"});
+        let request = http().post(format!("{}/reg", self.issuer)).bearer_auth(INITIAL_TOKEN);
+        let response = request.json(&wanted).send().await.unwrap();
+        let made: Value = response.json().await.unwrap();
+        let text =
+            |name: &str| made[name].as_str().unwrap_or_else(|| panic!("{made:#}")).to_owned();
+        let handle = Secret::new(text("registration_access_token"));
+        Client { id: text("client_id"), secret: Secret::new(text("client_secret")), handle }
     }
 
     /// The ids of all its clients.

@@ -17,7 +17,8 @@ const signedIn = await fetch(`${SERVER}/user/login/`, {
 });
 assert.equal(signedIn.status, 200);
 const { token } = await signedIn.json();
-const kafkas = new sdk.DefaultApi(new sdk.Configuration({ basePath: SERVER, accessToken: token }));
+const as = (accessToken) => new sdk.Configuration({ basePath: SERVER, accessToken });
+const kafkas = new sdk.DefaultApi(as(token));
 const seen = { statuses: [], errors: {} };
 
 /** The call must be refused with this status and this code of the catalogue. */
@@ -107,7 +108,7 @@ assert.equal(given.owner, COLLEAGUE);
 assert.equal((await kafkas.getKafkaById(id)).data.reauthentication_enabled, false);
 
 // What is refused.
-const nobody = new sdk.DefaultApi(new sdk.Configuration({ basePath: SERVER, accessToken: 'x' }));
+const nobody = new sdk.DefaultApi(as('x'));
 await refused(kafkas.createKafka(true, { name: 'first-one', ...place }), 409, 36);
 await refused(kafkas.createKafka(true, { name: 'First_One', ...place }), 400, 32);
 await refused(kafkas.createKafka(false, { name: 'third' }), 400, 103);
@@ -116,8 +117,31 @@ await refused(kafkas.getKafkaById('c0000000000000000000'), 404, 7);
 await refused(kafkas.deleteKafkaById(id, false), 400, 103);
 await refused(kafkas.getKafkas(undefined, undefined, undefined, 'name ='), 400, 23);
 await refused(nobody.getKafkas(), 401, 15);
-const catalogue = (await new sdk.ErrorsApi(new sdk.Configuration({ basePath: SERVER })).getErrors()).data;
+const catalogue = (await new sdk.ErrorsApi(as()).getErrors()).data;
 assert.ok(catalogue.items.some(({ code }) => code === 'KAFKAS-MGMT-36'));
+
+// A program signs in with a service account of its own.
+const accounts = new sdk.SecurityApi(as(token));
+const { token_url: tokenUrl } = (await accounts.getSsoProviders()).data;
+async function tokenOf({ client_id, client_secret }) {
+  const body = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });
+  const answer = await fetch(tokenUrl, { method: 'POST', body });
+  return (await answer.json()).access_token;
+}
+const robot = (await accounts.createServiceAccount({ name: 'robot', description: 'It counts.' })).data;
+assert.equal(robot.created_by, USERNAME);
+assert.equal((await accounts.getServiceAccountById(robot.id)).data.client_secret, undefined);
+assert.deepEqual((await accounts.getServiceAccounts(robot.client_id)).data.items.map((one) => one.id), [robot.id]);
+const counted = (await new sdk.DefaultApi(as(await tokenOf(robot))).getKafkas()).data;
+assert.equal(counted.total, 2);
+const renewed = (await accounts.resetServiceAccountCreds(robot.id)).data;
+assert.notEqual(renewed.client_secret, robot.client_secret);
+assert.equal(await tokenOf(robot), undefined);
+assert.ok(await tokenOf(renewed));
+assert.equal((await accounts.deleteServiceAccountById(robot.id)).status, 204);
+await refused(accounts.getServiceAccountById(robot.id), 404, 113);
+await refused(accounts.createServiceAccount({ name: 'Not_A_Name' }), 400, 38);
+assert.equal(await tokenOf(renewed), undefined);
 
 // They go away, and their names are free again.
 for (const each of [id, second]) {

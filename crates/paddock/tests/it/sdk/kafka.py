@@ -13,8 +13,10 @@ import urllib.request
 import rhoas_kafka_mgmt_sdk as sdk
 from rhoas_kafka_mgmt_sdk.api.default_api import DefaultApi
 from rhoas_kafka_mgmt_sdk.api.errors_api import ErrorsApi
+from rhoas_kafka_mgmt_sdk.api.security_api import SecurityApi
 from rhoas_kafka_mgmt_sdk.model.kafka_request_payload import KafkaRequestPayload
 from rhoas_kafka_mgmt_sdk.model.kafka_update_request import KafkaUpdateRequest
+from rhoas_kafka_mgmt_sdk.model.service_account_request import ServiceAccountRequest
 
 SERVER, USERNAME, PASSWORD, COLLEAGUE = (
     os.environ[name] for name in ("SERVER", "USERNAME", "PASSWORD", "COLLEAGUE")
@@ -85,7 +87,8 @@ def found(**query):
     return [item["name"] for item in kafkas.get_kafkas(**query)["items"]]
 
 
-kafkas = DefaultApi(client(sign_in()))
+token = sign_in()
+kafkas = DefaultApi(client(token))
 
 # What there is to choose from.
 clouds = kafkas.get_cloud_providers()
@@ -131,6 +134,17 @@ refused(lambda: kafkas.get_kafkas(search="name ="), 400, 23)
 refused(DefaultApi(client("x")).get_kafkas, 401, 15)
 catalogue = ErrorsApi(client("x")).get_errors()
 assert any(error["code"] == "KAFKAS-MGMT-36" for error in catalogue.items), catalogue
+
+# A service account lives from creation over a new secret to removal.
+accounts = SecurityApi(client(token))
+assert accounts.get_sso_providers().token_url.startswith(SERVER)
+robot = accounts.create_service_account(ServiceAccountRequest(name="robot", description="It counts."))
+assert robot.client_secret and robot.created_by == USERNAME, robot
+assert [one["id"] for one in accounts.get_service_accounts().items] == [robot.id]
+assert accounts.get_service_account_by_id(robot.id).client_id == robot.client_id
+assert accounts.reset_service_account_creds(robot.id).client_secret != robot.client_secret
+assert accounts.delete_service_account_by_id(robot.id, _preload_content=False).status == 204
+refused(lambda: accounts.get_service_account_by_id(robot.id), 404, 113)
 
 # They go away. The client wants a body where there is none, so it is told not to read it.
 for kafka_id in (made.id, second.id):
