@@ -20,14 +20,11 @@ pub(crate) enum Unread {
 }
 
 /// A client that sends requests where they are meant to go and nowhere else.
-pub(crate) fn client(address: &str, timeout: Option<Duration>) -> Result<Client, Fault> {
-    let mut client = Client::builder().redirect(Policy::none());
+pub(crate) fn client(address: &str, timeout: Duration) -> Result<Client, Fault> {
+    let mut client = Client::builder().redirect(Policy::none()).timeout(timeout);
     if !address.starts_with("https:") {
         // Without TLS it must not matter that a small container has no certificates.
         client = client.tls_certs_only([]);
-    }
-    if let Some(timeout) = timeout {
-        client = client.timeout(timeout);
     }
     client.build().map_err(|error| {
         let why = root_of(&error);

@@ -44,7 +44,7 @@ impl Prometheus {
             )));
         }
         options.url.truncate(options.url.trim_end_matches('/').len());
-        Ok(Self { client: http::client(&options.url, Some(options.timeout))?, options })
+        Ok(Self { client: http::client(&options.url, options.timeout)?, options })
     }
 
     /// What an expression is at one time.

@@ -23,6 +23,9 @@ mod call;
 mod connector;
 mod fault;
 
+/// How long one call may take. Waiting until all servers have a change takes many.
+const ONE_CALL: Duration = Duration::from_secs(10);
+
 /// Where names are made, and with whose rights.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -80,7 +83,7 @@ impl Route53 {
         let Keys { id, secret, session } = &options.keys;
         let session = session.as_ref().map(|session| session.reveal().to_owned());
         let keys = Credentials::new(id, secret.reveal(), session, None, "settings");
-        let http = http::client(options.endpoint.as_deref().unwrap_or("https:"), None)?;
+        let http = http::client(options.endpoint.as_deref().unwrap_or("https:"), ONE_CALL)?;
         let mut config = Config::builder();
         config.set_endpoint_url(options.endpoint.clone());
         let config = config
@@ -88,7 +91,7 @@ impl Route53 {
             .http_client(connector::shared(http))
             .region(Region::new(options.region.clone()))
             .credentials_provider(keys)
-            // Retries and limits are the guard's.
+            // Retries are the guard's.
             .retry_config(RetryConfig::disabled())
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
             .build();

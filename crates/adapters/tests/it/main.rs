@@ -5,14 +5,11 @@
 mod bind;
 mod canned;
 mod fake;
-mod gate;
 mod keycloak;
 mod moto;
 mod oidc;
 mod oidc_lookup;
-mod oidc_provider;
 mod patience;
-mod program;
 mod prometheus;
 mod registration;
 mod registration_kinds;

@@ -11,16 +11,17 @@ use model::{Secret, Time};
 use ring::hmac;
 use serde_json::{Value, json};
 use store::{Clock, SystemClock};
+use testing::programs::{INITIAL_TOKEN, OidcProvider, claims};
 
 use crate::fake::{http, prepare};
-use crate::oidc_provider::{INITIAL_TOKEN, LIMIT, OidcProvider, claims};
+use crate::patience::ANSWER_WITHIN;
 
 fn now() -> Time {
     SystemClock.now()
 }
 
 fn options(issuer: &str) -> Options {
-    Options { limit: LIMIT, ..Options::new(issuer) }
+    Options { limit: ANSWER_WITHIN, ..Options::new(issuer) }
 }
 
 fn verifier(issuer: &str) -> Verifier {
@@ -32,7 +33,7 @@ async fn client(provider: &OidcProvider) -> Client {
     prepare();
     let issuer = Provider::Issuer(provider.issuer.clone());
     let options = registration::Options::new(issuer, Secret::new(INITIAL_TOKEN));
-    let options = registration::Options { limit: LIMIT, ..options };
+    let options = registration::Options { limit: ANSWER_WITHIN, ..options };
     Registration::new(options).unwrap().create("canary-1").await.unwrap()
 }
 

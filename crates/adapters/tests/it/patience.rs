@@ -10,6 +10,9 @@ use model::Time;
 /// How long something may take to come right again.
 const LIMIT: Duration = Duration::from_mins(2);
 
+/// How long a call of a real system may take, on a machine that has much else to do.
+pub(crate) const ANSWER_WITHIN: Duration = Duration::from_mins(1);
+
 /// A guard that gives up soon.
 pub(crate) fn guard(name: &str, timeout: Duration) -> Arc<Guard> {
     let options = Options {

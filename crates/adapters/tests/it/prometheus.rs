@@ -8,11 +8,10 @@ use adapters::prometheus::{Options, Prometheus};
 use engine::port::Fault;
 use model::Secret;
 use tempfile::TempDir;
+use testing::programs::{self, Gate, Mode, Program};
 
 use crate::canned;
-use crate::gate::{Gate, Mode};
 use crate::patience::{eventually, now};
-use crate::program::{self, Program};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 const MINUTE: Duration = Duration::from_mins(1);
@@ -41,7 +40,7 @@ impl Watcher {
              scrape_configs: [{{job_name: zoo, static_configs: [{{targets: ['{target}']}}]}}]\n"
         );
         std::fs::write(folder.path().join("prometheus.yml"), configuration).unwrap();
-        Self { folder, port: program::free_port() }
+        Self { folder, port: programs::free_port() }
     }
 
     fn address(&self) -> SocketAddr {
@@ -49,7 +48,7 @@ impl Watcher {
     }
 
     fn start(&self) -> Program {
-        let mut command = Command::new(program::find("prometheus", "PADDOCK_TEST_PROMETHEUS"));
+        let mut command = Command::new(programs::find("prometheus", "PADDOCK_TEST_PROMETHEUS"));
         let at = self.folder.path().display();
         command.arg(format!("--config.file={at}/prometheus.yml"));
         command.arg(format!("--storage.tsdb.path={at}/data"));

@@ -5,15 +5,16 @@ use adapters::sso::registration::{Options, Provider};
 use engine::port::{Client, Fault, Sso};
 use model::Secret;
 use serde_json::json;
+use testing::programs::{INITIAL_TOKEN, OidcProvider, claims};
 
 use crate::fake::prepare;
-use crate::oidc_provider::{INITIAL_TOKEN, LIMIT, OidcProvider, claims};
+use crate::patience::ANSWER_WITHIN;
 
 fn at(issuer: &str, token: &str) -> Registration {
     prepare();
     let provider = Provider::Issuer(issuer.into());
     let options = Options::new(provider, Secret::new(token));
-    Registration::new(Options { limit: LIMIT, ..options }).unwrap()
+    Registration::new(Options { limit: ANSWER_WITHIN, ..options }).unwrap()
 }
 
 #[tokio::test]

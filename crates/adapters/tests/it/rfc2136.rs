@@ -3,8 +3,9 @@
 use adapters::dns::rfc2136::{Algorithm, Key, Options, Rfc2136};
 use engine::port::{Dns, Fault};
 use model::{Secret, Time};
+use testing::programs::{Bind, ZONE};
 
-use crate::bind::{Bind, ZONE, adapter};
+use crate::bind::{adapter, key};
 use crate::patience;
 
 const NAME: &str = "one.fleet.example.test";
@@ -58,10 +59,10 @@ async fn what_is_not_an_alias_is_left_alone() {
 async fn a_refusal_names_the_setting_to_check_and_changes_nothing() {
     let bind = Bind::prepare();
     let _named = bind.start();
-    let writer = &bind.writer;
+    let writer = key(&bind.writer);
     let secret = Secret::new("bm90IHRoZSBzZWNyZXQgdGhhdCBpdCBoYXM=");
     let cases = [
-        (bind.reader.clone(), ZONE, "does not let the key “reader” change the zone"),
+        (key(&bind.reader), ZONE, "does not let the key “reader” change the zone"),
         (
             Key { name: "nobody".into(), ..writer.clone() },
             ZONE,
@@ -89,7 +90,7 @@ async fn clocks_that_differ_are_told_and_not_refused_for_ever() {
     let bind = Bind::prepare();
     let _named = bind.start();
     let options =
-        Options { server: bind.address(), zone: ZONE.into(), key: bind.writer.clone(), ttl_s: 60 };
+        Options { server: bind.address(), zone: ZONE.into(), key: key(&bind.writer), ttl_s: 60 };
     let dns = Rfc2136::new(&options, || Time(1_000_000_000_000_000), || 1).unwrap();
     let result = dns.point(NAME, "a.example.org").await;
     assert!(

@@ -5,9 +5,9 @@ use std::time::Duration;
 use adapters::dns::rfc2136::Rfc2136;
 use adapters::guard::Guarded;
 use engine::port::{Dns, Health};
+use testing::programs::{Bind, Gate, Mode};
 
-use crate::bind::{Bind, adapter};
-use crate::gate::{Gate, Mode};
+use crate::bind::adapter;
 use crate::patience::{eventually, guard, until_open};
 
 const NAME: &str = "one.fleet.example.test";

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use adapters::dns::route53::{Options, Route53};
 use engine::port::{Dns, Fault};
+use testing::programs::{Moto, ZONE};
 
 use crate::canned;
-use crate::moto::{Moto, ZONE, adapter, options};
+use crate::moto::{adapter, options};
 
 const NAME: &str = "one.fleet.example.test";
 

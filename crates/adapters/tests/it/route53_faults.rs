@@ -5,9 +5,9 @@ use std::time::Duration;
 use adapters::dns::route53::Route53;
 use adapters::guard::Guarded;
 use engine::port::{Dns, Fault, Health};
+use testing::programs::{Gate, Mode, Moto};
 
-use crate::gate::{Gate, Mode};
-use crate::moto::{Moto, adapter};
+use crate::moto::adapter;
 use crate::patience::{eventually, guard, until_open};
 
 const NAME: &str = "one.fleet.example.test";

@@ -1,7 +1,7 @@
 //! An image that really runs: from a registry to a process behind a port, and to nothing again.
 
 pub(crate) mod registry;
-mod traces;
+pub(crate) mod traces;
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -107,7 +107,7 @@ fn page(endpoint: &Value) -> Result<String, std::io::Error> {
     last
 }
 
-fn ask(endpoint: &str) -> Result<String, std::io::Error> {
+pub(crate) fn ask(endpoint: &str) -> Result<String, std::io::Error> {
     let mut stream = TcpStream::connect(endpoint)?;
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
     stream.write_all(b"GET / HTTP/1.0\r\n\r\n")?;

@@ -29,8 +29,7 @@ impl HttpConnector for Connector {
         HttpConnectorFuture::new(async move {
             let request = translate(&client, &request).map_err(ConnectorError::user)?;
             let answer = client.execute(request).await;
-            let answer = answer.map_err(|error| ConnectorError::io(error.into()))?;
-            heard(answer).await.map_err(|error| ConnectorError::other(error, None))
+            heard(answer.map_err(lost)?).await
         })
     }
 }
@@ -45,7 +44,19 @@ fn translate(client: &Client, request: &HttpRequest) -> Result<reqwest::Request,
     Ok(made.body(body.to_vec()).build()?)
 }
 
-async fn heard(answer: reqwest::Response) -> Result<HttpResponse, BoxError> {
+fn lost(error: reqwest::Error) -> ConnectorError {
+    if error.is_timeout() {
+        ConnectorError::timeout(error.into())
+    } else {
+        ConnectorError::io(error.into())
+    }
+}
+
+async fn heard(answer: reqwest::Response) -> Result<HttpResponse, ConnectorError> {
+    read(answer).await.map_err(|error| ConnectorError::other(error, None))
+}
+
+async fn read(answer: reqwest::Response) -> Result<HttpResponse, BoxError> {
     let status = StatusCode::try_from(answer.status().as_u16())?;
     let headers = answer.headers().clone();
     let body = http::body(answer, MOST_BYTES).await?;

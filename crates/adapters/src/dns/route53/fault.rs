@@ -4,7 +4,7 @@ use aws_sdk_route53::config::http::HttpResponse;
 use aws_sdk_route53::error::{ProvideErrorMetadata, SdkError};
 use engine::port::Fault;
 
-use super::Route53;
+use super::{ONE_CALL, Route53};
 use crate::http::root_of;
 
 /// Codes of those who are not let in.
@@ -35,6 +35,9 @@ impl Route53 {
         let Some(said) = error.as_service_error() else {
             return match error {
                 SdkError::ResponseError(_) => confused(&root_of(error)),
+                SdkError::DispatchFailure(failure) if failure.is_timeout() => {
+                    Fault::Unavailable(format!("Route53 did not answer within {ONE_CALL:?}"))
+                }
                 _ => Fault::Unavailable(format!("Route53 can't be reached: {}", root_of(error))),
             };
         };

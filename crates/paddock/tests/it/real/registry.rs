@@ -99,7 +99,7 @@ fn write_layout(dir: &Path) {
 fn layer() -> Vec<u8> {
     let mut tar = tar::Builder::new(Vec::new());
     tar.append_path_with_name("/bin/busybox", "bin/busybox").expect("busybox is installed");
-    for name in ["sh", "httpd", "sleep", "echo", "tail", "cat"] {
+    for name in ["sh", "httpd", "sleep", "echo", "tail", "cat", "mkdir"] {
         let mut header = header(0, 0o777);
         header.set_entry_type(tar::EntryType::Symlink);
         tar.append_link(&mut header, format!("bin/{name}"), "busybox").unwrap();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 /// What happens to those who come.
 #[derive(Clone)]
-pub(crate) enum Mode {
+pub enum Mode {
     /// They reach the server.
     Pass,
     /// They are listened to, and never answered.
@@ -21,14 +21,15 @@ struct Inside {
 }
 
 /// A gate before a server.
-pub(crate) struct Gate {
-    pub(crate) address: SocketAddr,
+pub struct Gate {
+    /// Where visitors come to.
+    pub address: SocketAddr,
     inside: Arc<Mutex<Inside>>,
 }
 
 impl Gate {
     /// A gate that lets all through to `server`.
-    pub(crate) fn before(server: SocketAddr) -> Self {
+    pub fn before(server: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let inside = Arc::new(Mutex::new(Inside { mode: Mode::Pass, open: Vec::new() }));
@@ -47,7 +48,7 @@ impl Gate {
     }
 
     /// Changes what happens to those who come. Those who are there are cut off.
-    pub(crate) fn set(&self, mode: Mode) {
+    pub fn set(&self, mode: Mode) {
         let mut inside = self.inside.lock().unwrap();
         inside.mode = mode;
         for stream in inside.open.drain(..) {

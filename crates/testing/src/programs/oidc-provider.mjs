@@ -1,6 +1,6 @@
 // A real OpenID provider for tests, on loopback: `node oidc-provider.mjs '{"port": 0, …}'`.
 // It prints its port when it is ready, and ends with its standard input, so that it never outlives
-// the test that started it.
+// the test that started it. `issuer` is where users reach it, if that is not its own address.
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import http from 'node:http';
 import { join } from 'node:path';
@@ -47,7 +47,7 @@ const keys = [
 const server = http.createServer();
 server.listen(options.port, '127.0.0.1', () => {
   const { port } = server.address();
-  const provider = new Provider(`http://127.0.0.1:${port}`, {
+  const provider = new Provider(options.issuer ?? `http://127.0.0.1:${port}`, {
     adapter: Store,
     jwks: { keys },
     extraTokenClaims: () => options.claims,
@@ -74,6 +74,7 @@ server.listen(options.port, '127.0.0.1', () => {
   server.on('request', (request, response) => {
     if (request.url !== '/test/clients') return answer(request, response);
     const clients = [...kept.keys()].filter((name) => name.startsWith('Client:'));
+    if (request.method === 'DELETE') clients.forEach((name) => kept.delete(name));
     response.end(JSON.stringify(clients.map((name) => name.slice('Client:'.length))));
   });
   console.log(port);

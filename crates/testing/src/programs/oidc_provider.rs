@@ -9,24 +9,21 @@ use std::thread;
 use std::time::Duration;
 
 use engine::port::Client;
+use model::Secret;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::fake::http;
-
 /// What allows clients to be registered with it.
-pub(crate) const INITIAL_TOKEN: &str = "initial-token";
+pub const INITIAL_TOKEN: &str = "initial-token";
 
 /// How long it may take to start, on a machine that has much else to do.
 const START_WITHIN: Duration = Duration::from_mins(2);
 
-/// How long a call may take, for the same reason.
-pub(crate) const LIMIT: Duration = Duration::from_mins(1);
-
 /// A running provider; it ends with this.
-pub(crate) struct OidcProvider {
-    pub(crate) issuer: String,
+pub struct OidcProvider {
+    /// Its name, and its address.
+    pub issuer: String,
     port: u16,
     child: Child,
     _folder: TempDir,
@@ -34,15 +31,15 @@ pub(crate) struct OidcProvider {
 
 impl OidcProvider {
     /// Starts one whose clients' tokens change with every change of a client.
-    pub(crate) fn start() -> Self {
+    pub fn start() -> Self {
         Self::with(&json!({"port": 0, "generation": 1, "rotates_tokens": true, "claims": claims()}))
     }
 
     /// Starts one with these options.
-    pub(crate) fn with(options: &Value) -> Self {
+    pub fn with(options: &Value) -> Self {
         let folder = TempDir::new().unwrap();
         let mut child = Command::new("node")
-            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/oidc-provider.mjs"))
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/programs/oidc-provider.mjs"))
             .arg(options.to_string())
             .env("PADDOCK_TEST_NODE_MODULES", node_modules())
             .current_dir(folder.path())
@@ -63,14 +60,14 @@ impl OidcProvider {
     }
 
     /// Ends it, as a crash would.
-    pub(crate) fn stop(mut self) -> u16 {
+    pub fn stop(mut self) -> u16 {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         self.port
     }
 
     /// A token for a client, or the status of the refusal.
-    pub(crate) async fn token(&self, client: &Client, algorithm: &str) -> Result<String, u16> {
+    pub async fn token(&self, client: &Client, algorithm: &str) -> Result<String, u16> {
         let request = http()
             .post(format!("{}/token", self.issuer))
             .basic_auth(&client.id, Some(client.secret.reveal()))
@@ -84,10 +81,30 @@ impl OidcProvider {
         body["access_token"].as_str().map(String::from).ok_or(status)
     }
 
+    /// A client that somebody has registered.
+    pub async fn register(&self) -> Client {
+        let wanted = json!({"grant_types": ["client_credentials"], "redirect_uris": [],
+            "response_types": [], "token_endpoint_auth_method": "client_secret_basic"});
+        let request = http().post(format!("{}/reg", self.issuer)).bearer_auth(INITIAL_TOKEN);
+        let response = request.json(&wanted).send().await.unwrap();
+        let made: Value = response.json().await.unwrap();
+        let text =
+            |name: &str| made[name].as_str().unwrap_or_else(|| panic!("{made:#}")).to_owned();
+        let handle = Secret::new(text("registration_access_token"));
+        Client { id: text("client_id"), secret: Secret::new(text("client_secret")), handle }
+    }
+
     /// The ids of all its clients.
-    pub(crate) async fn clients(&self) -> Vec<String> {
+    pub async fn clients(&self) -> Vec<String> {
         let url = format!("{}/test/clients", self.issuer);
         http().request(Method::GET, url).send().await.unwrap().json().await.unwrap()
+    }
+
+    /// Has it forget all its clients, as if somebody had removed them.
+    pub async fn forget(&self) {
+        let url = format!("{}/test/clients", self.issuer);
+        let done = http().request(Method::DELETE, url).send().await.unwrap();
+        assert!(done.status().is_success(), "{done:?}");
     }
 }
 
@@ -99,8 +116,13 @@ impl Drop for OidcProvider {
 }
 
 /// What it says in every token about the bearer.
-pub(crate) fn claims() -> Value {
+pub fn claims() -> Value {
     json!({"preferred_username": "ann", "rh-org-id": "17", "realm_access": {"roles": ["admin"]}})
+}
+
+fn http() -> reqwest::Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().no_proxy().build().unwrap()
 }
 
 fn node_modules() -> String {

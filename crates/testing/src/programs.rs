@@ -1,4 +1,10 @@
-//! A real server as a child of the test. It ends with the test, however that ends.
+//! Real servers as children of the test that starts them: foreign systems that Paddock talks to, and a
+//! gate before them. They end with the test, however that ends.
+
+mod bind;
+mod gate;
+mod moto;
+mod oidc_provider;
 
 use std::fs::File;
 use std::net::TcpListener;
@@ -6,18 +12,26 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+pub use bind::Bind;
+pub use gate::{Gate, Mode};
+pub use moto::Moto;
+pub use oidc_provider::{INITIAL_TOKEN, OidcProvider, claims};
+
+/// The zone that name servers of tests serve.
+pub const ZONE: &str = "fleet.example.test";
+
 /// A loaded machine takes its time.
 const PATIENCE: Duration = Duration::from_mins(3);
 
 /// A running server.
-pub(crate) struct Program {
+pub struct Program {
     child: Child,
     log: PathBuf,
 }
 
 impl Program {
     /// Starts a program; what it says goes to `log` in its folder.
-    pub(crate) fn start(command: &Command, folder: &Path) -> Self {
+    pub fn start(command: &Command, folder: &Path) -> Self {
         let log = folder.join("log");
         let output = File::options().create(true).append(true).open(&log).unwrap();
         // Should the test be killed, the kernel ends the program.
@@ -31,7 +45,7 @@ impl Program {
     }
 
     /// Waits until it is ready, or fails with what it said.
-    pub(crate) fn wait_until(mut self, is_ready: impl Fn() -> bool) -> Self {
+    pub fn wait_until(mut self, is_ready: impl Fn() -> bool) -> Self {
         let began = Instant::now();
         while !is_ready() {
             let ended = self.child.try_wait().unwrap();
@@ -44,7 +58,7 @@ impl Program {
     }
 
     /// Kills it, as a loss of power would.
-    pub(crate) fn kill(self) {
+    pub fn kill(self) {
         drop(self);
     }
 }
@@ -57,7 +71,7 @@ impl Drop for Program {
 }
 
 /// Where a program is: named by a variable that `./test` sets, or on the path.
-pub(crate) fn find(name: &str, variable: &str) -> PathBuf {
+pub fn find(name: &str, variable: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
     let mut candidates = std::env::var_os(variable)
@@ -72,6 +86,6 @@ pub(crate) fn find(name: &str, variable: &str) -> PathBuf {
 }
 
 /// A port that nobody listens on. Another could take it before its user does; that is rare enough.
-pub(crate) fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
