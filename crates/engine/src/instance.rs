@@ -53,6 +53,8 @@ pub struct Outside {
     pub seal: Arc<dyn Seal>,
     /// Under which domain instances have their names; the kind's own if none is set.
     pub domain: Option<String>,
+    /// How old the secret of an instance's client may get; any age if nothing is set.
+    pub rotate_every: Option<Duration>,
 }
 
 /// The workers that take instances from one status to the next.

@@ -201,6 +201,8 @@ pub struct Detail {
     pub admin_url: Option<String>,
     /// Its client at the OpenID provider.
     pub sso_client: Option<String>,
+    /// Since when that client has its secret.
+    pub sso_since: Option<Time>,
     /// Why it rests, if it does.
     pub rest: Option<Rest>,
     /// What the name of the owner's account is elsewhere.

@@ -218,6 +218,7 @@ async fn run(db: &Db, settings: TestSettings, stop: Stop) -> Client {
             sso: settings.sso.map(|sso| sso as Arc<dyn Sso>),
             seal: seal.clone(),
             domain: None,
+            rotate_every: None,
         };
         let driver = Driver::new(db.clone(), Options::default(), metrics)
             .with(cluster::Terraform::new(db.clone(), settings.patience))

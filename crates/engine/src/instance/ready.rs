@@ -98,6 +98,8 @@ async fn look_outside(all: &Instances, kind: &Kind, seen: &Instance) -> Result<b
         if is_new {
             mended.push(format!("client {}", client.id));
             restart(all, kind, seen, &client).await?;
+        } else if let Some(client) = sign_in::rotate(all, &**sso, seen, &client).await? {
+            restart(all, kind, seen, &client).await?;
         }
     }
     if !mended.is_empty() {

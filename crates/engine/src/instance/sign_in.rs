@@ -72,7 +72,8 @@ pub async fn credentials(
     })
 }
 
-/// The client of an instance; made if there is none, or if somebody has removed it.
+/// The client of an instance, and whether its secret is another than before; made if there is none, or
+/// if somebody has removed it.
 pub(super) async fn ensure(
     all: &Instances,
     sso: &dyn Sso,
@@ -83,8 +84,9 @@ pub(super) async fn ensure(
         match sso.find(&kept).await? {
             Some(found) if found == kept => return Ok((found, false)),
             Some(found) => {
+                let is_other = found.secret != kept.secret;
                 keep(all, instance, &found).await?;
-                return Ok((found, false));
+                return Ok((found, is_other));
             }
             None => {}
         }
@@ -92,6 +94,25 @@ pub(super) async fn ensure(
     let made = sso.create(&name(instance)).await?;
     keep(all, instance, &made).await?;
     Ok((made, true))
+}
+
+/// Gives the client of an instance another secret, if the one that it has is old.
+///
+/// Should this end before the new one is kept, [`ensure`] finds it at the provider.
+pub(super) async fn rotate(
+    all: &Instances,
+    sso: &dyn Sso,
+    instance: &Instance,
+    client: &Client,
+) -> Result<Option<Client>, Trouble> {
+    let since = instance.detail.sso_since.unwrap_or(instance.created_at);
+    let is_old = all.outside.rotate_every.is_some_and(|life| since + life <= all.db.now());
+    if !is_old {
+        return Ok(None);
+    }
+    let rotated = sso.rotate(client).await?;
+    keep(all, instance, &rotated).await?;
+    Ok(Some(rotated))
 }
 
 /// Keeps a client, encrypted, if the instance is still where it was.
@@ -112,6 +133,7 @@ pub(super) async fn keep(
     };
     store::instance::set_sealed(&mut tx, now.id, Some(&sealed)).await?;
     now.detail.sso_client = Some(client.id.clone());
+    now.detail.sso_since = Some(tx.now());
     store::instance::save(&mut tx, &mut now, "signed_up").await?;
     Ok(tx.commit().await?)
 }

@@ -1,6 +1,7 @@
 //! What instances need of the world: rules in force, and foreign systems that can be told to be down.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use engine::instance::Outside;
 use engine::rules::{InForce, Rulebook, Rules};
@@ -39,6 +40,7 @@ impl Fleet {
             sso: Some(self.sso.clone()),
             seal: self.seal.clone(),
             domain: None,
+            rotate_every: Some(Duration::from_hours(24 * 30)),
         }
     }
 }

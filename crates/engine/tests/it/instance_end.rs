@@ -231,4 +231,27 @@ on_both_engines! {
         .await;
         world.until_it_says(id, "Mended outside").await;
     }
+
+    async fn an_old_secret_is_replaced_and_the_program_gets_the_new_one(engine: Engine) {
+        let (world, clock) = lively(engine).await;
+        let id = ready(&world).await;
+        let of = |held: &Instance| held.deployment_id.unwrap();
+        let before = world.instance(id).await.unwrap();
+        clock.advance(31 * 24 * HOUR);
+        let mut tx = world.db.begin(Actor::Server).await.unwrap();
+        let key = model::work::Key::new(instance::WORKER, id);
+        store::work::wake(&mut tx, model::work::Lane::Priority, key);
+        tx.commit().await.unwrap();
+        crate::probe::until("another secret", async || {
+            world.fleet.sso.held().values().all(|secret| secret.ends_with('\''))
+        })
+        .await;
+        crate::probe::until("the program has it", async || {
+            let mut read = world.db.read().await.unwrap();
+            let held = deployment::get(&mut read, Scope::All, of(&before)).await.unwrap();
+            // The fake seal turns texts around.
+            held.spec.sealed_env["OIDC_CLIENT_SECRET"].contains(": '")
+        })
+        .await;
+    }
 }

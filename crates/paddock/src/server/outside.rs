@@ -40,7 +40,8 @@ pub(super) fn build(
             Arc::new(local::LocalKey::load_or_make(&path, fill).context("--data-dir")?)
         }
     };
-    Ok((Outside { dns, sso, seal, domain: set.domain.clone() }, watched))
+    let (domain, rotate_every) = (set.domain.clone(), set.sso_rotate_every);
+    Ok((Outside { dns, sso, seal, domain, rotate_every }, watched))
 }
 
 fn guard(name: &str, watched: &mut Vec<Arc<dyn Watched>>) -> Arc<Guard> {

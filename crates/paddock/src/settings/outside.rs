@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use adapters::dns::route53::Keys;
 use anyhow::{Context, bail};
@@ -64,6 +65,8 @@ texts! {
     sso_issuer: "PADDOCK_SSO_ISSUER", "URL";
     /// What registering there needs; better given as the variable
     sso_registration_token: "PADDOCK_SSO_REGISTRATION_TOKEN", "TEXT";
+    /// After how many days the client of an instance gets another secret [default: never]
+    sso_rotate_days: "PADDOCK_SSO_ROTATE_DAYS", "N";
     /// The Keycloak at which each instance gets a client instead
     keycloak_url: "PADDOCK_KEYCLOAK_URL", "URL";
     /// The realm there
@@ -93,6 +96,7 @@ pub(crate) struct Settings {
     pub(crate) domain: Option<String>,
     pub(crate) dns: Option<Dns>,
     pub(crate) sso: Option<Sso>,
+    pub(crate) sso_rotate_every: Option<Duration>,
     pub(crate) vault: Option<Vault>,
     pub(crate) oidc: Option<Oidc>,
     pub(crate) metrics_url: Option<String>,
@@ -162,6 +166,7 @@ impl Args {
         Ok(Settings {
             dns: self.dns()?,
             sso: self.sso()?,
+            sso_rotate_every: self.sso_rotate_every()?,
             vault: vault.transpose()?,
             oidc: oidc.transpose()?,
             metrics_url: metrics_url.transpose()?,
@@ -206,6 +211,15 @@ impl Args {
             secret: Secret::new(needed(&self.aws_secret_access_key, "--aws-secret-access-key")?),
             session: self.aws_session_token.as_deref().map(Secret::new),
         })
+    }
+
+    fn sso_rotate_every(&self) -> anyhow::Result<Option<Duration>> {
+        let Some(text) = &self.sso_rotate_days else { return Ok(None) };
+        let days = text.trim().parse().ok().filter(|days| (1..=3650).contains(days));
+        let days: u32 = days.with_context(|| {
+            format!("--sso-rotate-days: {text:?} is no whole number from 1 to 3650")
+        })?;
+        Ok(Some(Duration::from_hours(24) * days))
     }
 
     fn sso(&self) -> anyhow::Result<Option<Sso>> {
@@ -279,6 +293,7 @@ mod tests {
                 "--route53-zone",
             ),
             (Args { route53_zone: set("z"), ..Args::default() }, "--aws-access-key-id"),
+            (Args { sso_rotate_days: set("0"), ..Args::default() }, "--sso-rotate-days"),
             (Args { metrics_url: set("prometheus"), ..Args::default() }, "--metrics-url"),
         ];
         for (args, name) in bad {
