@@ -149,7 +149,7 @@ fn a_refused_instance_says_why_and_what_to_do() {
         .fails(1, &["--billing-model: ", "gold", kinds]);
     ann.run("service kafka create a --marketplace aws").fails(1, &["--billing-account: "]);
     ann.run("service dinosaur create a --billing-model standard")
-        .fails(1, &["--billing-model: dinosaur does not offer it"]);
+        .fails(1, &["--billing-model: the kind dinosaur does not offer it"]);
     ann.run("service kafka create a --cluster nowhere").fails(1, &["no cluster \"nowhere\""]);
     ann.run("service kafka create a --cluster local").fails(1, &["--cluster: ", "cluster list"]);
     ann.run("service kafka create").fails(2, &["<NAME>", "paddock service <KIND> create"]);
