@@ -73,9 +73,9 @@ mod tests {
     fn what_can_be_had_is_three_tables() {
         let services: Vec<Service> = serde_json::from_str(
             r#"[{"name":"rhino","display_name":"Rhino","api":"rhinos_mgmt","trial":"baby",
-                "plans":[{"plan":"baby.x1","billing_models":["standard"],"units":1,
+                "plans":[{"name":"baby.x1","billing_models":["standard"],"units":1,
                           "resources":{"cpu":0.25,"ram":536870912},"lifespan_seconds":172800},
-                         {"plan":"grown.x1","billing_models":["standard","eval"],"units":2,
+                         {"name":"grown.x1","billing_models":["standard","eval"],"units":2,
                           "resources":{"cpu":1},"lifespan_seconds":null}],
                 "regions":[{"cloud_provider":"aws","region":"us-east-1","is_default":true,
                             "instance_types":["baby","grown"]}],
