@@ -1,10 +1,10 @@
 //! The workers of instances. Each acts on its statuses, one small repeatable step at a time:
 //!
-//! - [`accepted`] finds a cluster with room and has it held;
-//! - [`preparing`] makes what is outside: names, a client at the OpenID provider;
-//! - [`provisioning`] waits for the agent's word;
-//! - [`ready`] keeps what is outside true;
-//! - [`deleting`] takes everything down again;
+//! - `accepted` finds a cluster with room and has it held;
+//! - `preparing` makes what is outside: names, a client at the OpenID provider;
+//! - `provisioning` waits for the agent's word;
+//! - `ready` keeps what is outside true;
+//! - `deleting` takes everything down again;
 //! - [`General`] ends trials, ends what belongs to denied owners, and looks after entitlements.
 //!
 //! The first five share one key per instance, so that no two act on it at once and one step follows

@@ -1,6 +1,6 @@
 //! Placement: follows the log of events, decides, and makes durable what was decided.
 //!
-//! Every server keeps the [`World`] that way, to answer questions; the one that holds the lease acts
+//! Every server keeps the [`World`](model::world::World) that way, to answer questions; the one that holds the lease acts
 //! on it. That is for economy: what keeps capacity from being given out twice is the condition in
 //! the store's statements. A decision that the store refuses was made from something that has
 //! changed meanwhile, so it is forgotten and what it was about is looked at again.

@@ -21,7 +21,7 @@ pub struct Search<'a> {
     pub kind: &'a str,
     /// Which of them; all when there is none.
     pub expr: Option<&'a Expr>,
-    /// In which order, by columns of [`order_column`]; by name when it is empty.
+    /// In which order, by columns of `order_column`; by name when it is empty.
     pub order: &'a [(String, Direction)],
 }
 
