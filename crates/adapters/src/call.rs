@@ -2,13 +2,14 @@
 //!
 //! Nothing here repeats a call, and nothing secret gets into a fault.
 
-use std::error::Error;
 use std::time::Duration;
 
 use engine::port::Fault;
 use model::Secret;
-use reqwest::{RequestBuilder, StatusCode, Url, redirect};
+use reqwest::{RequestBuilder, StatusCode, Url};
 use serde::de::DeserializeOwned;
+
+use crate::http::{self, Unread, root_of};
 
 mod words;
 
@@ -48,7 +49,8 @@ impl Peer {
                 "this is no address, such as https://sso.example.com, or has a password".into(),
             )
         })?;
-        let http = client(&address)?;
+        let http =
+            http::client(address.as_str(), limit).map_err(|fault| Unusable(fault.to_string()))?;
         let name = format!("{what} at {}", address.as_str().trim_end_matches('/'));
         Ok(Self { http, address, name, limit })
     }
@@ -78,20 +80,18 @@ impl Peer {
 
     /// Begins a request.
     pub(crate) fn request(&self, method: reqwest::Method, url: Url) -> RequestBuilder {
-        self.http.request(method, url).timeout(self.limit)
+        self.http.request(method, url)
     }
 
     /// Sends it, and reads the answer, whatever its status.
     pub(crate) async fn send(&self, request: RequestBuilder) -> Result<Reply, Fault> {
-        let mut response = request.send().await.map_err(|error| self.silent(error))?;
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.silent(error))? {
-            if body.len() + chunk.len() > MAX_BODY_BYTES {
-                return Err(self.confused("its answer has no end"));
-            }
-            body.extend_from_slice(&chunk);
+        let answer = request.send().await.map_err(|error| self.silent(error))?;
+        let status = answer.status();
+        match http::body(answer, MAX_BODY_BYTES).await {
+            Ok(body) => Ok(Reply { status, body }),
+            Err(Unread::TooLong(_)) => Err(self.confused("its answer has no end")),
+            Err(Unread::Broken(error)) => Err(self.silent(error)),
         }
-        Ok(Reply { status: response.status(), body })
     }
 
     /// The fault of an answer that is not what was asked for. `doing` follows "to"; the secrets that
@@ -124,11 +124,7 @@ impl Peer {
         if error.is_timeout() {
             return Fault::Unavailable(format!("{name} did not answer within {:?}", self.limit));
         }
-        let error = error.without_url();
-        let mut cause: &dyn Error = &error;
-        while let Some(deeper) = cause.source() {
-            cause = deeper;
-        }
+        let cause = root_of(&error.without_url());
         Fault::Unavailable(format!("{name} can't be reached: {cause}"))
     }
 }
@@ -145,17 +141,4 @@ impl Reply {
         let value = serde_json::from_slice(&self.body).unwrap_or_default();
         words::said(&value).map(|text| format!(" ({text})")).unwrap_or_default()
     }
-}
-
-fn client(address: &Url) -> Result<reqwest::Client, Unusable> {
-    let mut http = reqwest::Client::builder()
-        .user_agent(concat!("paddock/", env!("CARGO_PKG_VERSION")))
-        .redirect(redirect::Policy::none());
-    if address.scheme() == "http" {
-        // Without TLS it must not matter that a small container has no certificates.
-        http = http.tls_certs_only([]);
-    }
-    http.build().map_err(|_| {
-        Unusable("can't prepare TLS: name the certificates to trust in SSL_CERT_FILE".into())
-    })
 }

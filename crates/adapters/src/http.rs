@@ -15,13 +15,16 @@ pub(crate) enum Unread {
     #[error("the answer has more than {0} bytes")]
     TooLong(usize),
     /// It broke off.
-    #[error("the answer broke off: {0}")]
-    Broken(String),
+    #[error("the answer broke off: {}", root_of(.0))]
+    Broken(reqwest::Error),
 }
 
 /// A client that sends requests where they are meant to go and nowhere else.
 pub(crate) fn client(address: &str, timeout: Duration) -> Result<Client, Fault> {
-    let mut client = Client::builder().redirect(Policy::none()).timeout(timeout);
+    let mut client = Client::builder()
+        .user_agent(concat!("paddock/", env!("CARGO_PKG_VERSION")))
+        .redirect(Policy::none())
+        .timeout(timeout);
     if !address.starts_with("https:") {
         // Without TLS it must not matter that a small container has no certificates.
         client = client.tls_certs_only([]);
@@ -36,7 +39,7 @@ pub(crate) fn client(address: &str, timeout: Duration) -> Result<Client, Fault> 
 pub(crate) async fn body(answer: Response, most_bytes: usize) -> Result<Vec<u8>, Unread> {
     let (mut read, mut stream) = (Vec::new(), answer.bytes_stream());
     while let Some(part) = stream.next().await {
-        let part = part.map_err(|error| Unread::Broken(root_of(&error)))?;
+        let part = part.map_err(|error| Unread::Broken(error))?;
         if read.len() + part.len() > most_bytes {
             return Err(Unread::TooLong(most_bytes));
         }

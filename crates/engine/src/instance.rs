@@ -23,6 +23,8 @@ mod sign_in;
 use std::sync::Arc;
 use std::time::Duration;
 
+use model::cluster::Cluster;
+use model::deployment::Deployment;
 use model::event::Actor;
 use model::instance::{Instance, Status};
 use model::kind::Kind;
@@ -30,6 +32,7 @@ use model::work::Next;
 use model::{InstanceId, Time};
 use store::{Db, Scope, Tx, entropy};
 
+use self::sign_in::Trouble;
 use crate::port::{Dns, Fault, Seal, Sso};
 use crate::rules::Rules;
 use crate::{Error, Reconcile};
@@ -100,10 +103,8 @@ impl Instances {
     /// changes; none if it moved on meanwhile.
     async fn still(&self, seen: &Instance) -> Result<Option<(Tx, Instance)>, Error> {
         let mut tx = self.db.begin(Actor::Worker(worker(seen.status))).await?;
-        let now = match store::instance::take(&mut tx, Scope::All, seen.id).await {
-            Err(store::Error::NotFound { .. }) => return Ok(None),
-            other => other?,
-        };
+        let taken = there(store::instance::take(&mut tx, Scope::All, seen.id).await)?;
+        let Some(now) = taken else { return Ok(None) };
         let is_same = now.status == seen.status && now.status_since == seen.status_since;
         Ok(is_same.then_some((tx, now)))
     }
@@ -138,14 +139,43 @@ impl Instances {
         Ok(Outcome::Wait(Next::At(self.soon(LOOK_AGAIN))))
     }
 
+    /// What a step that looks outside came to: our own errors are passed on, foreign ones explained.
+    async fn trouble(&self, seen: &Instance, what: &str, met: Trouble) -> Result<Outcome, Error> {
+        match met {
+            Trouble::Ours(error) => Err(error),
+            Trouble::Outside(fault) => self.fault(seen, what, &fault).await,
+        }
+    }
+
+    /// What holds the capacity of an instance, if there is something.
+    async fn deployment_of(&self, seen: &Instance) -> Result<Option<Deployment>, Error> {
+        let Some(id) = seen.deployment_id else { return Ok(None) };
+        there(store::deployment::get(&mut self.db.read().await?, Scope::All, id).await)
+    }
+
+    /// The cluster of an instance, if it has one that still is.
+    async fn cluster_of(&self, seen: &Instance) -> Result<Option<Cluster>, Error> {
+        let Some(id) = seen.cluster_id else { return Ok(None) };
+        there(store::cluster::get(&mut self.db.read().await?, Scope::All, id).await)
+    }
+
     /// A little before or after that time from now, so that not all come at once.
     fn soon(&self, after: Duration) -> Time {
         let noise = u32::try_from(entropy::noise(self.db.entropy()) % 1000).unwrap_or_default();
         self.db.now() + after / 2 + after * noise / 1000
     }
 
-    fn domain(&self, kind: &Kind) -> String {
-        self.outside.domain.clone().unwrap_or_else(|| kind.needs.domain.clone())
+    fn domain<'a>(&'a self, kind: &'a Kind) -> &'a str {
+        kind.base_domain(self.outside.domain.as_deref())
+    }
+}
+
+/// What was found, if it is there. Only a database that says so makes something not there.
+fn there<T>(found: Result<T, store::Error>) -> Result<Option<T>, Error> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(store::Error::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -169,10 +199,7 @@ impl Reconcile for Instances {
         let id: InstanceId = key.parse().map_err(|_| Error::Key(key.to_owned()))?;
         for _ in 0..MOST_STEPS {
             let found = store::instance::get(&mut self.db.read().await?, Scope::All, id).await;
-            let seen = match found {
-                Err(store::Error::NotFound { .. }) => return Ok(Next::Rest),
-                other => other?,
-            };
+            let Some(seen) = there(found)? else { return Ok(Next::Rest) };
             if let Outcome::Wait(next) = self.step(&seen).await? {
                 return Ok(next);
             }

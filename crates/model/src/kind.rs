@@ -157,11 +157,6 @@ impl Kind {
     pub fn order_columns(&self) -> Vec<&str> {
         ORDER_COLUMNS.into_iter().chain([self.words.host.as_str()]).collect()
     }
-
-    /// The namespace of an instance: `postgres-<id>`.
-    pub fn namespace(&self, id: &str) -> String {
-        format!("{}-{id}", self.name)
-    }
 }
 
 impl Version {

@@ -3,14 +3,14 @@
 
 use model::Resources;
 use model::cluster::Cluster;
-use model::deployment::Deployment;
+use model::deployment::{self as wish, Deployment};
 use model::instance::{Instance, Status, Versions};
 use model::kind::Kind;
 use model::work::Next;
 use store::deployment::hosting;
 use store::{Scope, Tx, cluster, deployment, instance};
 
-use super::{Instances, Outcome};
+use super::{Instances, Outcome, there};
 use crate::Error;
 
 pub(super) async fn step(all: &Instances, kind: &Kind, seen: &Instance) -> Result<Outcome, Error> {
@@ -61,17 +61,16 @@ async fn ask(tx: &mut Tx, kind: &Kind, now: &Instance) -> Result<Resources, Erro
     Ok(now.detail.resources.clone())
 }
 
-/// What holds its capacity, or waits to. What asks for something else is taken back.
+/// What holds its capacity, or waits to. What asks for something else, or has ended, is taken back.
 async fn held(tx: &mut Tx, now: &Instance, asked: &Resources) -> Result<Option<Deployment>, Error> {
     let Some(id) = now.deployment_id else { return Ok(None) };
-    let held = match deployment::get(tx, Scope::All, id).await {
-        Err(store::Error::NotFound { .. }) => return Ok(None),
-        other => other?,
-    };
-    if held.status == model::deployment::Status::Deleting {
+    let found = there(deployment::get(tx, Scope::All, id).await)?;
+    let Some(held) = found else { return Ok(None) };
+    if held.status == wish::Status::Deleting {
         return Ok(None);
     }
-    if held.placed_on.is_none() && held.spec.resources != *asked {
+    let is_other = held.placed_on.is_none() && held.spec.resources != *asked;
+    if is_other || matches!(held.status, wish::Status::Failed | wish::Status::Completed) {
         deployment::request_delete(tx, Scope::All, id).await?;
         return Ok(None);
     }
@@ -81,7 +80,7 @@ async fn held(tx: &mut Tx, now: &Instance, asked: &Resources) -> Result<Option<D
 /// The newest versions that a cluster can run; none while its agent has not said.
 fn newest(kind: &Kind, on: &Cluster) -> Option<Versions> {
     if !on.hosting.is_foreign {
-        let own = kind.versions.last()?;
+        let own = kind.default_version();
         return Some(Versions {
             operator: own.operator.clone(),
             service: own.version.clone(),

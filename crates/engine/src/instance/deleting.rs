@@ -6,7 +6,7 @@ use model::work::Next;
 use store::{Scope, deployment, instance};
 
 use super::sign_in::Trouble;
-use super::{Instances, Outcome, names, sign_in};
+use super::{Instances, Outcome, names, sign_in, there};
 use crate::Error;
 
 pub(super) async fn step(all: &Instances, seen: &Instance) -> Result<Outcome, Error> {
@@ -42,27 +42,15 @@ async fn take_down(all: &Instances, seen: &Instance) -> Result<Outcome, Error> {
 
 /// A foreign agent that knows of it says itself when it is gone.
 async fn is_with_foreign_agent(all: &Instances, seen: &Instance) -> Result<bool, Error> {
-    let (Some(id), Some(_)) = (seen.cluster_id, &seen.host) else { return Ok(false) };
-    match store::cluster::get(&mut all.db.read().await?, Scope::All, id).await {
-        Ok(on) => Ok(on.hosting.is_foreign),
-        Err(store::Error::NotFound { .. }) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
+    let on = all.cluster_of(seen).await?.filter(|_| seen.host.is_some());
+    Ok(on.is_some_and(|on| on.hosting.is_foreign))
 }
 
 /// Is there still something that holds its capacity? If so, that it shall go is asked for.
 async fn is_held(tx: &mut store::Tx, now: &Instance) -> Result<bool, Error> {
     let Some(id) = now.deployment_id else { return Ok(false) };
-    match deployment::request_delete(tx, Scope::All, id).await {
-        Ok(_) => {}
-        Err(store::Error::NotFound { .. }) => return Ok(false),
-        Err(error) => return Err(error.into()),
-    }
-    match deployment::get(tx, Scope::All, id).await {
-        Ok(_) => Ok(true),
-        Err(store::Error::NotFound { .. }) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
+    let asked = there(deployment::request_delete(tx, Scope::All, id).await)?;
+    Ok(asked.is_some() && there(deployment::get(tx, Scope::All, id).await)?.is_some())
 }
 
 async fn wait(all: &Instances, seen: &Instance) -> Result<Outcome, Error> {

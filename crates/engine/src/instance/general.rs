@@ -11,6 +11,7 @@ use model::work::Next;
 use model::{InstanceId, Time};
 use store::{Db, Scope, Tx, instance};
 
+use super::there;
 use crate::rules::Rules;
 use crate::{Error, Reconcile};
 
@@ -86,10 +87,8 @@ async fn end_if_due(tx: &mut Tx, now: &mut Instance, reason: &str) -> Result<Opt
 
 /// Sets its end, and says when that is.
 async fn warn(tx: &mut Tx, kind: &Kind, now: &mut Instance, reason: &str) -> Result<(), Error> {
-    let model = kind.type_of(&now.instance_type);
-    let model = model.and_then(|t| t.billing_model(&now.detail.billing.model));
-    // What the catalog no longer names gets the usual grace: never none.
-    let days = model.map_or(7, |model| model.grace_days).max(1);
+    // Never none: nothing is deleted at once.
+    let days = kind.grace_days(&now.instance_type, &now.detail.billing.model).max(1);
     let end = tx.now() + DAY * days;
     now.expires_at = Some(end);
     now.status_reason = format!("{reason} It rests until {end} and ends then.");
@@ -126,10 +125,8 @@ impl Reconcile for General {
     async fn reconcile(&self, key: &str) -> Result<Next, Error> {
         let id: InstanceId = key.parse().map_err(|_| Error::Key(key.to_owned()))?;
         let mut tx = self.db.begin(Actor::Worker(Self::NAME)).await?;
-        let mut now = match instance::take(&mut tx, Scope::All, id).await {
-            Err(store::Error::NotFound { .. }) => return Ok(Next::Rest),
-            other => other?,
-        };
+        let taken = there(instance::take(&mut tx, Scope::All, id).await)?;
+        let Some(mut now) = taken else { return Ok(Next::Rest) };
         if now.status.is_leaving() {
             return Ok(Next::Rest);
         }

@@ -16,8 +16,7 @@ pub(super) async fn step(all: &Instances, kind: &Kind, seen: &Instance) -> Resul
     }
     match prepare(all, kind, seen).await {
         Ok(outcome) => Ok(outcome),
-        Err(Trouble::Ours(error)) => Err(error),
-        Err(Trouble::Outside(fault)) => all.fault(seen, "what it needs outside", &fault).await,
+        Err(met) => all.trouble(seen, "what it needs outside", met).await,
     }
 }
 
@@ -31,7 +30,7 @@ async fn prepare(all: &Instances, kind: &Kind, seen: &Instance) -> Result<Outcom
         Some(sso) if kind.needs.sso => Some(sign_in::ensure(all, &**sso, seen).await?.0),
         _ => None,
     };
-    let host = kind.host(&seen.name, &seen.id.to_string(), &all.domain(kind));
+    let host = kind.host(&seen.name, &seen.id.to_string(), all.domain(kind));
     let mut next = Instance { host: Some(host.clone()), ..seen.clone() };
     next.detail.routes.clear();
     if !on.hosting.is_foreign {

@@ -8,6 +8,8 @@ use model::kind::template::{self, Sso, Values};
 use model::kind::{Kind, Ready};
 use model::{DeploymentId, Secret};
 
+use super::Instances;
+use super::sign_in::{self, Trouble};
 use crate::port::{Client, Fault, Seal};
 use crate::sealed::purpose;
 
@@ -20,20 +22,19 @@ pub(super) async fn of(
     seal: &dyn Seal,
 ) -> Result<Spec, Fault> {
     let container = &kind.run.container;
-    let values = values(instance, client);
+    let filled = container.filled(&values(instance, client));
     let (mut env, mut sealed_env) = (BTreeMap::new(), BTreeMap::new());
-    for (name, template) in &container.env {
-        let text = template::fill(template, &values);
-        if template::is_secret(template) {
-            let sealed = seal.seal(&purpose(deployment, name), &Secret::new(text)).await?;
-            sealed_env.insert(name.clone(), sealed);
+    for (name, text) in filled.env {
+        if template::is_secret(&container.env[&name]) {
+            let sealed = seal.seal(&purpose(deployment, &name), &Secret::new(text)).await?;
+            sealed_env.insert(name, sealed);
         } else {
-            env.insert(name.clone(), text);
+            env.insert(name, text);
         }
     }
     Ok(Spec {
-        image: Some(template::fill(&container.image, &values)),
-        command: container.command.iter().map(|word| template::fill(word, &values)).collect(),
+        image: Some(filled.image),
+        command: filled.command,
         ports: container.ports.clone(),
         env,
         sealed_env,
@@ -41,6 +42,18 @@ pub(super) async fn of(
         ready: probe(&container.ready),
         ..Spec::default()
     })
+}
+
+/// The program of an instance with the client that is kept for it.
+pub(super) async fn as_kept(
+    all: &Instances,
+    kind: &Kind,
+    instance: &Instance,
+    deployment: DeploymentId,
+) -> Result<Spec, Trouble> {
+    let seal = &*all.outside.seal;
+    let client = sign_in::client(&all.db, seal, instance.id).await?;
+    Ok(of(kind, instance, deployment, client.as_ref(), seal).await?)
 }
 
 fn probe(ready: &Ready) -> Option<Probe> {

@@ -6,25 +6,15 @@ use model::instance::{Instance, Rest, Status};
 use model::kind::Kind;
 use model::work::Next;
 use store::deployment::hosting;
-use store::{Scope, instance};
+use store::instance;
 
-use super::sign_in::Trouble;
-use super::{Instances, Outcome, names, program, sign_in};
+use super::{Instances, Outcome, names, program};
 use crate::Error;
 
 const LOST: &str = "Its place was lost; it waits for another and is made again there.";
 
 pub(super) async fn step(all: &Instances, kind: &Kind, seen: &Instance) -> Result<Outcome, Error> {
-    let mut read = all.db.read().await?;
-    let on = match seen.cluster_id {
-        Some(id) => store::cluster::get(&mut read, Scope::All, id).await.ok(),
-        None => None,
-    };
-    let held = match seen.deployment_id {
-        Some(id) => store::deployment::get(&mut read, Scope::All, id).await.ok(),
-        None => None,
-    };
-    drop(read);
+    let (on, held) = (all.cluster_of(seen).await?, all.deployment_of(seen).await?);
     let (Some(on), Some(held)) = (on, held) else { return unplaced(all, seen).await };
     let outcome = if on.hosting.is_foreign {
         with_foreign_agent(all, seen).await?
@@ -65,16 +55,17 @@ async fn with_own_agent(
         }
         (Status::Resuming, _) if !runs => start(all, kind, seen, held).await.map(Some),
         (Status::Suspending, _) => Ok(None),
-        (_, deployment::Status::Running) if runs => arrive(all, seen, held).await.map(Some),
         (status, deployment::Status::Failed | deployment::Status::Completed)
             if status != Status::Failed =>
         {
             let reason = format!("It does not run. {}", held.status_reason);
             all.advance(seen, Status::Failed, &reason).await.map(Some)
         }
+        // It may run again already, but elsewhere: its names must follow first.
         (Status::Provisioning | Status::Resuming, _) if held.placed_on != seen.cluster_id => {
             all.advance(seen, Status::Accepted, LOST).await.map(Some)
         }
+        (_, deployment::Status::Running) if runs => arrive(all, seen, held).await.map(Some),
         _ => Ok(None),
     }
 }
@@ -106,17 +97,9 @@ async fn start(
     seen: &Instance,
     held: &Deployment,
 ) -> Result<Outcome, Error> {
-    let prepared = async {
-        let seal = &*all.outside.seal;
-        let client = sign_in::client(&all.db, seal, seen.id).await?;
-        Ok(program::of(kind, seen, held.id, client.as_ref(), seal).await?)
-    };
-    let program = match prepared.await {
+    let program = match program::as_kept(all, kind, seen, held.id).await {
         Ok(program) => program,
-        Err(Trouble::Ours(error)) => return Err(error),
-        Err(Trouble::Outside(fault)) => {
-            return all.fault(seen, "what it signs in with", &fault).await;
-        }
+        Err(met) => return all.trouble(seen, "what it signs in with", met).await,
     };
     let Some((mut tx, now)) = all.still(seen).await? else { return Ok(Outcome::Moved) };
     hosting::run(&mut tx, held.id, &program).await?;

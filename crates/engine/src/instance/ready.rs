@@ -7,7 +7,7 @@ use model::instance::{Instance, Status};
 use model::kind::Kind;
 use model::work::Next;
 use store::deployment::hosting;
-use store::{Scope, instance};
+use store::instance;
 
 use super::sign_in::Trouble;
 use super::{Instances, Outcome, names, program, sign_in};
@@ -22,14 +22,11 @@ pub(super) async fn step(all: &Instances, kind: &Kind, seen: &Instance) -> Resul
     {
         return Ok(outcome);
     }
-    if seen.status == Status::Ready && seen.detail.desired != seen.detail.actual {
-        match upgrade(all, kind, seen).await {
-            Ok(()) => {}
-            Err(Trouble::Ours(error)) => return Err(error),
-            Err(Trouble::Outside(fault)) => {
-                return all.fault(seen, "its upgrade", &fault).await;
-            }
-        }
+    if seen.status == Status::Ready
+        && seen.detail.desired != seen.detail.actual
+        && let Err(met) = upgrade(all, kind, seen).await
+    {
+        return all.trouble(seen, "its upgrade", met).await;
     }
     match look_outside(all, kind, seen).await {
         Ok(true) => Ok(Outcome::Wait(Next::At(all.soon(LOOK_OUTSIDE)))),
@@ -78,12 +75,8 @@ async fn look_inside(all: &Instances, seen: &Instance) -> Result<Option<Outcome>
 
 /// What runs it, where Paddock's own agent does.
 async fn own_deployment(all: &Instances, seen: &Instance) -> Result<Option<Deployment>, Error> {
-    let Some(id) = seen.deployment_id else { return Ok(None) };
-    match store::deployment::get(&mut all.db.read().await?, Scope::All, id).await {
-        Ok(held) => Ok(held.spec.image.is_some().then_some(held)),
-        Err(store::Error::NotFound { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+    let held = all.deployment_of(seen).await?;
+    Ok(held.filter(|held| held.spec.image.is_some()))
 }
 
 /// Mends what somebody has changed outside. False: there is nothing outside to look after.
@@ -118,8 +111,7 @@ async fn look_outside(all: &Instances, kind: &Kind, seen: &Instance) -> Result<b
 async fn upgrade(all: &Instances, kind: &Kind, seen: &Instance) -> Result<(), Trouble> {
     let held = own_deployment(all, seen).await.map_err(Trouble::Ours)?;
     let Some(held) = held.filter(|_| seen.detail.upgrading.is_empty()) else { return Ok(()) };
-    let client = sign_in::client(&all.db, &*all.outside.seal, seen.id).await?;
-    let program = program::of(kind, seen, held.id, client.as_ref(), &*all.outside.seal).await?;
+    let program = program::as_kept(all, kind, seen, held.id).await?;
     let Some((mut tx, mut now)) = all.still(seen).await.map_err(Trouble::Ours)? else {
         return Ok(());
     };

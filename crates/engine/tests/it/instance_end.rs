@@ -254,4 +254,23 @@ on_both_engines! {
         })
         .await;
     }
+
+    async fn another_version_is_run_where_it_is(engine: Engine) {
+        let (world, _clock) = lively(engine).await;
+        let id = ready(&world).await;
+        let before = world.instance(id).await.unwrap();
+        let mut tx = world.db.begin(Actor::Server).await.unwrap();
+        let mut now = instance::take(&mut tx, Scope::All, id).await.unwrap();
+        now.detail.desired.service = "0.0.1".into();
+        instance::save(&mut tx, &mut now, "updated").await.unwrap();
+        tx.commit().await.unwrap();
+        crate::probe::until("the other version runs", async || {
+            let now = world.instance(id).await.unwrap();
+            now.detail.actual.service == "0.0.1" && now.detail.upgrading.is_empty()
+        })
+        .await;
+        let now = world.instance(id).await.unwrap();
+        assert_eq!(now.status, Status::Ready, "{}", now.status_reason);
+        assert_eq!((now.cluster_id, now.deployment_id), (before.cluster_id, before.deployment_id));
+    }
 }

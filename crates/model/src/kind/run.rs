@@ -122,11 +122,6 @@ impl Container {
 }
 
 impl Run {
-    /// Fills the names of one template in.
-    pub fn fill(&self, template: &str, values: &Values) -> String {
-        template::fill(template, values)
-    }
-
     /// The Kubernetes objects with all names filled in.
     ///
     /// Names are filled into texts of the parsed document, so that no value can change its shape.

@@ -39,12 +39,14 @@ pub(super) fn load(files: &RuleFiles) -> anyhow::Result<(Shelf, Rulebook, Rules)
         shelf.kinds.insert(path, kind);
     }
     let catalog = shelf.catalog().context("--catalog-dir")?;
-    let quota = files.quota.as_deref().map(|path| read(path, quota::parse).context("--quota-file"));
+    let granted = |name: &str, text: &str| quota::parse_for(name, text, &catalog);
+    let quota = files.quota.as_deref().map(|path| read(path, granted).context("--quota-file"));
+    let quota = quota.transpose()?.map(Arc::new);
     let denied = files.denied.as_deref();
     let denied = denied.map(|path| read(path, quota::denied).context("--denied-owners-file"));
     let (rulebook, rules) = Rulebook::new(InForce {
         catalog: Arc::new(catalog),
-        quota: quota.transpose()?.map(Arc::new),
+        quota,
         denied: Arc::new(denied.transpose()?.unwrap_or_default()),
     });
     Ok((shelf, rulebook, rules))
@@ -109,7 +111,11 @@ impl Shelf {
         }
         let catalog = taken(self.catalog().map_err(Into::into));
         let quota = self.files.quota.as_deref().filter(|_| quota);
-        let quota = quota.and_then(|path| taken(read(path, quota::parse)));
+        let granted = |name: &str, text: &str| match &catalog {
+            Some(catalog) => quota::parse_for(name, text, catalog),
+            None => quota::parse(name, text),
+        };
+        let quota = quota.and_then(|path| taken(read(path, granted)));
         let denied = self.files.denied.as_deref().filter(|_| denied);
         let denied = denied.and_then(|path| taken(read(path, quota::denied)));
         rulebook.change(|force| {
