@@ -39,7 +39,7 @@ pub(crate) fn client(address: &str, timeout: Duration) -> Result<Client, Fault> 
 pub(crate) async fn body(answer: Response, most_bytes: usize) -> Result<Vec<u8>, Unread> {
     let (mut read, mut stream) = (Vec::new(), answer.bytes_stream());
     while let Some(part) = stream.next().await {
-        let part = part.map_err(|error| Unread::Broken(error))?;
+        let part = part.map_err(Unread::Broken)?;
         if read.len() + part.len() > most_bytes {
             return Err(Unread::TooLong(most_bytes));
         }
