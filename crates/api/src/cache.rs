@@ -87,8 +87,7 @@ pub(crate) async fn follow(db: Db, cache: std::sync::Weak<crate::app::Inner>) {
                 Some(seq) => seq,
                 None => event::last(&mut read).await?,
             };
-            let events = event::list(&mut read, Scope::All, &users, after, 1000).await?;
-            let last = events.last().map_or(after, |event| event.seq);
+            let (events, last) = event::next(&mut read, Scope::All, &users, after, 1000).await?;
             Ok::<_, store::Error>((last, seen.is_none() || !events.is_empty()))
         };
         match changed.await {

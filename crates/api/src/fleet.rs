@@ -29,6 +29,7 @@ use std::sync::Arc;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use model::kind::Kind;
+use tower_http::compression::CompressionLayer;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -55,6 +56,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(agent::status::agent_cluster_report))
         .routes(routes!(agent::list::agent_instance_list))
         .routes(routes!(agent::report::agent_instance_report))
+        .routes(routes!(agent::verification::observer_verify))
         .merge(admin_routes())
         .routes(routes!(metrics::metrics_query))
         .routes(routes!(metrics::metrics_query_range))
@@ -73,6 +75,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(cluster::enterprise_cluster_list, cluster::enterprise_cluster_register))
         .routes(routes!(cluster::enterprise_cluster_get, cluster::enterprise_cluster_deregister))
         .routes(routes!(cluster::enterprise_cluster_parameters))
+        .layer(CompressionLayer::new())
         .layer(wire::cors())
 }
 

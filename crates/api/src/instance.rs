@@ -90,6 +90,8 @@ pub(crate) async fn create(
         reauthentication: wanted.reauthentication.unwrap_or(true),
         pinned_to: chosen.place.pinned_to,
         lifespan: size.lifespan_seconds.map(|seconds| Duration::from_secs(seconds.into())),
+        unit: kind.unit(&instance_type.id),
+        priority: kind.priority,
         detail: Detail {
             foreign_organization: foreign,
             owner_account: caller.foreign_account().map(str::to_owned),

@@ -37,8 +37,8 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            concurrency: 16,
-            reserved: 4,
+            concurrency: 64,
+            reserved: 16,
             lease: Duration::from_secs(10),
             step_timeout: Duration::from_mins(5),
             resync: Duration::from_mins(10),
@@ -205,6 +205,7 @@ impl Driver {
         let woken = async {
             let mut tx = self.db.begin(Actor::Worker("driver")).await?;
             store::cluster::resync(&mut tx).await?;
+            store::instance::resync(&mut tx).await?;
             tx.commit().await
         };
         if let Err(error) = woken.await {

@@ -306,6 +306,10 @@ pub struct NewInstance {
     pub pinned_to: Option<ClusterId>,
     /// How long it lives, if not for ever.
     pub lifespan: Option<Duration>,
+    /// What it is called among the resources of clusters that count instances.
+    pub unit: String,
+    /// How urgent its place is.
+    pub priority: i64,
     /// Billing, resources, units, and who the owner is elsewhere; the rest is not known yet.
     pub detail: Detail,
     /// Who is charged, and how much that account can bear; without limit when there is none.

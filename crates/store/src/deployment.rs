@@ -34,7 +34,7 @@ pub(crate) use columns;
 /// The worker that ends what was asked to run for a while.
 pub const ENDING: &str = "ending";
 /// What a replica says that nobody has looked at yet.
-pub(crate) const WAITS: &str = "Waits to be placed.";
+pub const WAITS: &str = "Waits to be placed.";
 
 /// How many deployments there may be.
 #[derive(Debug, Clone, Copy)]

@@ -72,6 +72,22 @@ pub async fn list(
     rows.into_iter().map(from_row).collect()
 }
 
+/// The next events for who follows the log, and up to where it was read for them: what is not wanted
+/// is passed over once, not each time.
+pub async fn next(
+    read: &mut Read,
+    scope: Scope,
+    filter: &Filter,
+    after: i64,
+    limit: i64,
+) -> Result<(Vec<Event>, i64)> {
+    let newest = last(read).await?;
+    let found = list(read, scope, filter, after, limit).await?;
+    let seen = found.last().map_or(after, |event| event.seq);
+    let is_all = i64::try_from(found.len()).is_ok_and(|count| count < limit);
+    Ok((found, if is_all { seen.max(newest) } else { seen }))
+}
+
 /// What changed after `after`: its place in the log, its kind, its id; oldest first.
 pub async fn changes(
     read: &mut Read,

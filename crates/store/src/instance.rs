@@ -12,6 +12,7 @@ use model::work::{Key, Lane};
 use model::{ClusterId, DeploymentId, InstanceId, OrganizationId, Xid};
 
 use crate::db::{Json, Row, Select, params, sql};
+use crate::deployment::hosting;
 use crate::{Error, Page, Read, Result, Scope, Tx, account, event, work};
 
 /// The workers that take an instance from one status to the next.
@@ -46,7 +47,8 @@ pub struct Filter {
     pub status: Option<Status>,
 }
 
-/// Asks for an instance. Its name, and what is charged for it, are taken in the same transaction.
+/// Asks for an instance. Its name, what is charged for it, and a place in the queue for capacity are
+/// taken in the same transaction.
 pub async fn create(
     tx: &mut Tx,
     organization: OrganizationId,
@@ -87,10 +89,12 @@ pub async fn create(
             ],
         )
         .await?;
-    let instance = from_row(made.ok_or(Error::Taken { field: "name" })?)?;
+    let mut instance = from_row(made.ok_or(Error::Taken { field: "name" })?)?;
     for (charge, limit) in &new.charges {
         account::charge(tx, &new.kind, charge, *limit).await?;
     }
+    let asked = hosting::ask(tx, &instance, &new.unit).await?;
+    hosting::hold(tx, &mut instance, &asked, new.priority).await?;
     note(tx, &instance, Status::Accepted.as_str()).await?;
     if let Some(end) = instance.expires_at {
         work::wake_at(tx, Lane::Background, Key::new(GENERAL, instance.id), end);
@@ -196,7 +200,7 @@ pub async fn explain(tx: &mut Tx, now: &mut Instance, reason: &str) -> Result<()
 }
 
 /// Notes what holds an instance's capacity. That it does is in the log as its deployment's.
-pub async fn set_deployment(
+pub(crate) async fn set_deployment(
     tx: &mut Tx,
     id: InstanceId,
     deployment: Option<DeploymentId>,
@@ -206,7 +210,11 @@ pub async fn set_deployment(
 }
 
 /// Could a cluster that counts in these units host for the organization there?
-pub async fn is_counted_in_units(read: &mut Read, instance: &Instance, unit: &str) -> Result<bool> {
+pub(crate) async fn is_counted_in_units(
+    read: &mut Read,
+    instance: &Instance,
+    unit: &str,
+) -> Result<bool> {
     let sql = sql!(
         "SELECT COUNT(*) FROM capacity p JOIN cluster c ON c.id = p.cluster_id ",
         "WHERE c.deleted_at IS NULL AND p.kind = $1 AND c.cloud_provider = $2 AND c.region = $3 ",
@@ -330,7 +338,7 @@ pub async fn resync(tx: &mut Tx) -> Result<()> {
         let id: InstanceId = row.take()?;
         work::wake(tx, Lane::Background, Key::new(WORKER, id));
     }
-    wake_all_of(tx, None, None).await
+    Ok(())
 }
 
 /// Appends the instance's state to the log and wakes its worker.

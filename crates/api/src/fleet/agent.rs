@@ -6,13 +6,16 @@
 pub(crate) mod list;
 pub(crate) mod report;
 pub(crate) mod status;
+pub(crate) mod verification;
 
 use std::sync::Arc;
 
 use axum::Json as Answer;
 use axum::extract::{FromRequestParts, State};
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
+use model::ClusterId;
 use model::cluster::Cluster;
 use model::event::Actor;
 use model::kind::Kind;
@@ -66,12 +69,7 @@ impl FromRequestParts<App> for Agent {
         let Of(kind) = Of::from_request_parts(parts, app).await?;
         let named = parameter(parts, app, "id").await.unwrap_or_default();
         let plural = parameter(parts, app, "plural").await;
-        let bearer = authorization(&parts.headers);
-        let secret = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-        let found = match secret {
-            Some((_, secret)) => identify(app, &kind, &named, secret).await,
-            None => Err(Error::new(15, "Agents show their token: send Authorization: Bearer.")),
-        };
+        let found = identify(app, &kind, &named, &parts.headers).await;
         let cluster = found.map_err(IntoResponse::into_response)?;
         if plural.is_some_and(|plural| plural != kind.plural) {
             return Err(Error::nothing_here(parts.uri.path()).into_response());
@@ -81,24 +79,56 @@ impl FromRequestParts<App> for Agent {
     }
 }
 
-/// The cluster that is named, if the bearer of the secret is its agent.
-async fn identify(app: &App, kind: &Kind, named: &str, secret: &str) -> Result<Cluster, Error> {
-    let mut read = app.db.read().await?;
-    let cluster = hosting::find(&mut read, named).await?;
-    let is_its = if oidc::is_jwt(secret) {
-        let said = oidc::claims(app, secret).await?;
-        said.client_id
-            .is_some_and(|id| cluster.as_ref().is_some_and(|on| id == client_id(kind, on)))
-    } else {
-        let (hash, now) = (entropy::hash(secret), app.db.now());
-        match agent_token::find(&mut read, &hash, now).await? {
-            Some(of) => cluster.as_ref().is_some_and(|on| on.id == of),
-            // Who is known, but not as an agent, finds nothing here.
-            None if token::find(&mut read, &hash, now).await?.is_some() => false,
-            None => return Err(Error::new(15, "")),
+/// The cluster that is named, if the caller is its agent.
+async fn identify(
+    app: &App,
+    kind: &Kind,
+    named: &str,
+    headers: &HeaderMap,
+) -> Result<Cluster, Error> {
+    let speaker = Speaker::of(app, headers).await?;
+    let cluster = hosting::find(&mut app.db.read().await?, named).await?;
+    let its = cluster.filter(|on| speaker.is_agent_of(kind, on));
+    its.ok_or_else(|| Error::not_found("cluster", named))
+}
+
+/// Who calls, as far as agents go.
+enum Speaker {
+    /// An account of the OpenID provider.
+    Account(String),
+    /// The bearer of a cluster's token.
+    Cluster(ClusterId),
+    /// Somebody who is known, but not as an agent: there is nothing here for them.
+    Other,
+}
+
+impl Speaker {
+    async fn of(app: &App, headers: &HeaderMap) -> Result<Self, Error> {
+        let bearer = authorization(headers);
+        let Some((_, secret)) = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+        else {
+            return Err(Error::new(15, "Agents show their token: send Authorization: Bearer."));
+        };
+        if oidc::is_jwt(secret) {
+            let account = oidc::claims(app, secret).await?.client_id;
+            return Ok(account.map_or(Self::Other, Self::Account));
         }
-    };
-    cluster.filter(|_| is_its).ok_or_else(|| Error::not_found("cluster", named))
+        let (hash, now) = (entropy::hash(secret), app.db.now());
+        let mut read = app.db.read().await?;
+        match agent_token::find(&mut read, &hash, now).await? {
+            Some(of) => Ok(Self::Cluster(of)),
+            None if token::find(&mut read, &hash, now).await?.is_some() => Ok(Self::Other),
+            None => Err(Error::new(15, "")),
+        }
+    }
+
+    fn is_agent_of(&self, kind: &Kind, on: &Cluster) -> bool {
+        match self {
+            Self::Account(account) => *account == client_id(kind, on),
+            Self::Cluster(id) => *id == on.id,
+            Self::Other => false,
+        }
+    }
 }
 
 /// What the agent of a cluster signs in as.

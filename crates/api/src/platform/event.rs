@@ -21,6 +21,8 @@ use crate::caller::Caller;
 use crate::page::{MAX_LIMIT, Query, cut, number};
 use crate::{App, Problem};
 
+/// How many events a stream reads at once.
+const BATCH: i64 = 500;
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How long a stream goes on after its sign-in has ended.
 const BELIEVED_FOR: Duration = Duration::from_secs(5);
@@ -208,14 +210,14 @@ async fn next_batch(mut reader: Reader) -> Option<(Vec<Event>, Reader)> {
         }
         reader.signal.mark_unchanged();
         match read(&reader).await {
-            Ok(found) if !found.is_empty() => {
-                if !is_believed(&mut reader).await {
-                    return None;
+            Ok((found, read_up_to)) => {
+                reader.after = read_up_to;
+                if !found.is_empty() {
+                    let is_believed = is_believed(&mut reader).await;
+                    let found = found.into_iter().map(Event::from).collect();
+                    return is_believed.then_some((found, reader));
                 }
-                reader.after = found.last().map_or(reader.after, |event| event.seq);
-                return Some((found.into_iter().map(Event::from).collect(), reader));
             }
-            Ok(_) => {}
             Err(error) => {
                 tracing::warn!(%error, "a stream can't read the log; its reader will resume");
                 return None;
@@ -248,9 +250,9 @@ async fn is_believed(reader: &mut Reader) -> bool {
     matches!(asked.await, Ok(Some(now_is)) if now_is.generation == user.generation)
 }
 
-async fn read(reader: &Reader) -> store::Result<Vec<model::event::Event>> {
+async fn read(reader: &Reader) -> store::Result<(Vec<model::event::Event>, i64)> {
     let mut read = reader.db.read().await?;
-    store::event::list(&mut read, reader.scope, &reader.filter, reader.after, 500).await
+    store::event::next(&mut read, reader.scope, &reader.filter, reader.after, BATCH).await
 }
 
 fn as_sse(events: impl Stream<Item = Event>) -> impl Stream<Item = Result<sse::Event, Infallible>> {

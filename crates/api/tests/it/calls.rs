@@ -88,6 +88,7 @@ pub(crate) fn fleet(on: &Things) -> Vec<Call> {
         "GET /api/{api}/v1/service_accounts/{id}",
         "DELETE /api/{api}/v1/service_accounts/{id}",
         "POST /api/{api}/v1/service_accounts/{id}/reset_credentials",
+        "POST /api/{api}/v1/obs-proxy-verification/{external_id}",
         "GET /api/{api}/v1/sso_providers",
         "GET /api/{api}/v1/clusters",
         "GET /api/{api}/v1/clusters/{id}",
@@ -159,6 +160,7 @@ pub(crate) fn fill(template: &str, on: &Things) -> String {
     let template =
         names.iter().fold(template.to_owned(), |t, (name, value)| t.replace(name, value));
     let template = template.replace("{plural}", "kafkas");
+    let template = template.replace("{external_id}", "00000000-0000-4000-8000-000000000000");
     let template = template.as_str();
     let (parent, _) = template.split_once("/{id}").unwrap_or((template, ""));
     let id = match parent.rsplit('/').next().unwrap() {

@@ -97,6 +97,26 @@ on_both_engines! {
         assert_eq!(token(&ann, &account, &secret, true).await.0, 200);
     }
 
+    async fn who_takes_metrics_can_ask_whose_agent_it_is(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let ann = paddock.owner("ann").await;
+        let (one, other) = (register(&paddock, &ann, "b").await, register(&paddock, &ann, "c").await);
+        let path = |id: &str| format!("{API}/obs-proxy-verification/{id}");
+        let of = |seed: &str| {
+            let id = foreign_id(seed);
+            format!("{}-{}-{}-{}-{}", &id[..8], &id[8..12], &id[12..16], &id[16..20], &id[20..])
+        };
+        let asked = one.client.post(&path(&of("b").to_uppercase()), json!({})).await;
+        assert_eq!((asked.status, asked.json), (200, json!(null)));
+        error(&other.client.post(&path(&of("b")), json!({})).await, 403, 4);
+        error(&ann.post(&path(&of("b")), json!({})).await, 403, 4);
+        error(&one.client.post(&path(&of("d")), json!({})).await, 404, 7);
+        for wrong in ["b", &one.cluster, &of("g"), &format!("{}-", of("b"))] {
+            error(&one.client.post(&path(wrong), json!({})).await, 400, 46);
+        }
+        error(&paddock.client.post(&path(&of("b")), json!({})).await, 401, 15);
+    }
+
     async fn accounts_are_checked_and_counted(engine: Engine) {
         let settings = TestSettings {
             api: api::Settings { max_service_accounts: 3, ..api::Settings::default() },

@@ -50,6 +50,22 @@ on_both_engines! {
         assert_eq!(world.picture().await, before);
     }
 
+    async fn answers_are_compressed_for_who_can_read_that(engine: Engine) {
+        let paddock = still(engine).await;
+        let path = format!("{API}/errors");
+        let plain = paddock.client.request("GET", &path).send().await.unwrap();
+        assert!(plain.headers().get("content-encoding").is_none());
+        let plain = plain.bytes().await.unwrap();
+        for (coding, begin) in [("gzip", 0x1f), ("deflate", 0x78)] {
+            let request = paddock.client.request("GET", &path).header("accept-encoding", coding);
+            let answer = request.send().await.unwrap();
+            assert_eq!(answer.headers()["content-encoding"], coding);
+            let packed = answer.bytes().await.unwrap();
+            assert_eq!(packed[0], begin, "{coding}");
+            assert!(packed.len() * 2 < plain.len(), "{} of {}", packed.len(), plain.len());
+        }
+    }
+
     async fn answers_name_their_operation_and_vary_by_who_asks(engine: Engine) {
         let paddock = still(engine).await;
         let ann = paddock.owner("ann").await;

@@ -15,14 +15,18 @@ use crate::Error;
 
 pub(super) async fn step(all: &Instances, kind: &Kind, seen: &Instance) -> Result<Outcome, Error> {
     let Some((mut tx, mut now)) = all.still(seen).await? else { return Ok(Outcome::Moved) };
-    let asked = ask(&mut tx, kind, &now).await?;
+    let asked = hosting::ask(&mut tx, &now, &kind.unit(&now.instance_type)).await?;
     let Some(held) = held(&mut tx, &now, &asked).await? else {
-        let id = hosting::hold(&mut tx, &now, &asked, kind.priority).await?;
-        instance::set_deployment(&mut tx, now.id, Some(id)).await?;
+        hosting::hold(&mut tx, &mut now, &asked, kind.priority).await?;
         tx.commit().await?;
         return Ok(Outcome::Wait(until_deadline(&now)));
     };
+    let is_overdue = now.deadline().is_some_and(|end| end <= tx.now());
     let reason = match held.placed_on {
+        // Nobody has looked for a place yet; whoever does will say so.
+        None if held.status_reason == deployment::WAITS && !is_overdue => {
+            return Ok(Outcome::Wait(until_deadline(&now)));
+        }
         None => format!("Waits for a cluster. {}", held.status_reason),
         Some(id) => {
             let on = cluster::get(&mut tx, Scope::All, id).await?;
@@ -37,7 +41,7 @@ pub(super) async fn step(all: &Instances, kind: &Kind, seen: &Instance) -> Resul
             format!("The cluster {} has not said yet which versions it can run.", on.name)
         }
     };
-    if now.deadline().is_some_and(|end| end <= tx.now()) {
+    if is_overdue {
         give_up(&mut tx, &mut now, &held, &reason).await?;
         tx.commit().await?;
         return Ok(Outcome::Moved);
@@ -49,16 +53,6 @@ pub(super) async fn step(all: &Instances, kind: &Kind, seen: &Instance) -> Resul
 
 fn until_deadline(now: &Instance) -> Next {
     now.deadline().map_or(Next::Rest, Next::At)
-}
-
-/// What it needs, in what the clusters there count in.
-async fn ask(tx: &mut Tx, kind: &Kind, now: &Instance) -> Result<Resources, Error> {
-    let unit = kind.unit(&now.instance_type);
-    if instance::is_counted_in_units(tx, now, &unit).await? {
-        let units = model::Quantity::from_milli(now.detail.units * 1000);
-        return Ok([(unit, units)].into_iter().collect());
-    }
-    Ok(now.detail.resources.clone())
 }
 
 /// What holds its capacity, or waits to. What asks for something else, or has ended, is taken back.

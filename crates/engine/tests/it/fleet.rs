@@ -70,6 +70,8 @@ pub(crate) fn dinosaur(name: &str) -> NewInstance {
         reauthentication: true,
         pinned_to: None,
         lifespan: None,
+        unit: kind.unit("standard"),
+        priority: kind.priority,
         detail,
         charges: vec![(charge, None)],
     }

@@ -3,15 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::instance::Instances;
 use engine::placement::{self, Placement};
 use engine::{Driver, Metrics, Options, cluster, deployment};
 use model::Resources;
 use model::cluster::{Patience, Status};
 use model::event::Actor;
+use model::instance::NewInstance;
 use store::{Db, Scope, SystemClock, stop, task};
 use testing::{Database, on_both_engines, rows};
 
+use crate::fleet::dinosaur;
 use crate::probe::{start_driver, until};
+use crate::world::World;
 
 async fn lose_all_wake_ups(db: &Db) {
     let mut tx = db.begin(Actor::Server).await.unwrap();
@@ -39,6 +43,16 @@ on_both_engines! {
             now.status == Status::WaitingForAgent
         })
         .await;
+    }
+
+    async fn an_instance_whose_wake_up_was_lost_goes_on(engine: Engine) {
+        let world = World::still(engine).await;
+        let id = world.ask_for(&NewInstance { kind: "unicorn".into(), ..dinosaur("rex") }).await;
+        lose_all_wake_ups(&world.db).await;
+        let (rules, outside) = (world.fleet.rules.clone(), world.fleet.outside());
+        let instances = Instances::new(world.db.clone(), rules, outside);
+        let _running = start_driver(driver(&world.db).with(instances));
+        world.until_it_says(id, "The catalog has no kind unicorn").await;
     }
 
     async fn what_was_asked_for_while_nobody_was_there_is_placed(engine: Engine) {

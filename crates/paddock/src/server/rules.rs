@@ -156,6 +156,7 @@ pub(super) async fn follow(mut shelf: Shelf, rulebook: Rulebook, db: Db, mut sto
         let woken = async {
             let mut tx = db.begin(Actor::Server).await?;
             store::instance::resync(&mut tx).await?;
+            store::instance::wake_all_of(&mut tx, None, None).await?;
             tx.commit().await
         };
         if let Err(error) = woken.await {

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection, OpenFlags, ToSql};
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, oneshot};
@@ -21,6 +22,11 @@ use crate::{Error, Result};
 /// How many transactions share one commit at most.
 const MAX_GROUP: usize = 256;
 const READERS: usize = 8;
+/// How much of the file the writer keeps in memory, and how much each reader does, in KiB.
+const WRITER_CACHE_KIB: i64 = 64 << 10;
+const READER_CACHE_KIB: i64 = 8 << 10;
+/// How much of the file is read without copying it. A reader forgets its cache with every commit.
+const MAPPED_BYTES: i64 = 1 << 30;
 /// How long a transaction waits for its turn before it gives up.
 const MAX_WAIT: Duration = Duration::from_secs(20);
 
@@ -62,8 +68,7 @@ impl Sqlite {
         };
         connection.pragma_update(None, "synchronous", synchronous)?;
         connection.pragma_update(None, "foreign_keys", true)?;
-        distinguish_case(&connection)?;
-        connection.set_prepared_statement_cache_capacity(256);
+        prepare(&connection, WRITER_CACHE_KIB)?;
         let readers = (0..READERS).map(|_| open_reader(path)).collect::<Result<Vec<_>>>()?;
         let writer = Writer { connection, is_open: false, group: Vec::new() };
         Ok(Arc::new(Self {
@@ -83,10 +88,10 @@ impl Sqlite {
             .map_err(|_| Error::Unavailable("too many writes are waiting".into()))?;
         ticket.redeem();
         if !writer.is_open {
-            writer.connection.execute_batch("BEGIN IMMEDIATE")?;
+            control(&writer.connection, "BEGIN IMMEDIATE")?;
             writer.is_open = true;
         }
-        writer.connection.execute_batch("SAVEPOINT one")?;
+        control(&writer.connection, "SAVEPOINT one")?;
         Ok(Write { writer: Some(writer), sqlite: self.clone() })
     }
 
@@ -134,14 +139,24 @@ fn open_reader(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(Duration::from_secs(5))?;
-    distinguish_case(&connection)?;
-    connection.set_prepared_statement_cache_capacity(256);
+    prepare(&connection, READER_CACHE_KIB)?;
     Ok(connection)
 }
 
-/// Has `LIKE` tell `a` from `A`, as PostgreSQL does.
-fn distinguish_case(connection: &Connection) -> Result<()> {
+fn prepare(connection: &Connection, cache_kib: i64) -> Result<()> {
+    connection.set_prepared_statement_cache_capacity(256);
+    // A statement is planned once, not anew for each value in its limit.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    connection.pragma_update(None, "cache_size", -cache_kib)?;
+    connection.pragma_update(None, "mmap_size", MAPPED_BYTES)?;
+    // `LIKE` tells `a` from `A`, as PostgreSQL does.
     Ok(connection.pragma_update(None, "case_sensitive_like", true)?)
+}
+
+/// Runs a statement that begins or ends a transaction: these are many, and need not be read each time.
+fn control(connection: &Connection, sql: &str) -> Result<()> {
+    connection.prepare_cached(sql)?.raw_execute()?;
+    Ok(())
 }
 
 /// Commits wait for the disk: they have a thread of their own, so that no task does.
@@ -210,7 +225,7 @@ impl Write {
     }
 
     pub(crate) async fn commit(mut self) -> Result<()> {
-        self.connection().execute_batch("RELEASE one")?;
+        control(self.connection(), "RELEASE one")?;
         let mut writer = self.writer.take().expect("is there until the end");
         let (sender, durable) = oneshot::channel();
         writer.group.push(sender);
@@ -308,5 +323,24 @@ impl ToSql for Value<'_> {
             Value::Int(n) => ToSqlOutput::Owned((*n).into()),
             Value::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_is_planned_once() {
+        let connection = Connection::open_in_memory().unwrap();
+        prepare(&connection, READER_CACHE_KIB).unwrap();
+        connection.execute_batch("CREATE TABLE one (id TEXT PRIMARY KEY, n BIGINT)").unwrap();
+        let sql = "SELECT id FROM one WHERE id > $1 AND n = $2 ORDER BY id LIMIT $3";
+        for n in 0..10 {
+            let id = Value::Text(n.to_string().into());
+            query(&connection, sql, &[id, Value::Int(n), Value::Int(n + 1)]).unwrap();
+        }
+        let statement = connection.prepare_cached(sql).unwrap();
+        assert_eq!(statement.get_status(rusqlite::StatementStatus::RePrepare), 0);
     }
 }

@@ -4,19 +4,29 @@
 use model::deployment::{Deployment, NewDeployment, Spec, Status};
 use model::instance::Instance;
 use model::replica::Replica;
-use model::{DeploymentId, Resources};
+use model::{DeploymentId, Quantity, Resources};
 
 use super::{replica, take_with_places};
 use crate::db::{Json, params, sql};
-use crate::{Result, Scope, Tx, cluster};
+use crate::{Read, Result, Scope, Tx, cluster, instance};
+
+/// What an instance needs, in what the clusters there count in: in instances of its type, called `unit`,
+/// if that is what they have.
+pub async fn ask(read: &mut Read, instance: &Instance, unit: &str) -> Result<Resources> {
+    if instance::is_counted_in_units(read, instance, unit).await? {
+        let units = Quantity::from_milli(instance.detail.units * 1000);
+        return Ok([(unit.to_owned(), units)].into_iter().collect());
+    }
+    Ok(instance.detail.resources.clone())
+}
 
 /// Has capacity be held for an instance, as soon as there is some.
 pub async fn hold(
     tx: &mut Tx,
-    instance: &Instance,
+    instance: &mut Instance,
     resources: &Resources,
     priority: i64,
-) -> Result<DeploymentId> {
+) -> Result<()> {
     let node_selector = match instance.pinned_to {
         Some(_) => std::collections::BTreeMap::new(),
         None => instance.selector(),
@@ -32,7 +42,9 @@ pub async fn hold(
     if let Some(id) = instance.pinned_to {
         cluster::add_deployment(tx, id, i64::MAX).await?;
     }
-    Ok(super::insert(tx, instance.organization_id, &new, Some(instance.id)).await?.id)
+    let held = super::insert(tx, instance.organization_id, &new, Some(instance.id)).await?;
+    instance.deployment_id = Some(held.id);
+    instance::set_deployment(tx, instance.id, instance.deployment_id).await
 }
 
 /// Has this program run where capacity is held. What it needs, and where it may be, stays.

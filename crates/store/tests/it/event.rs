@@ -44,6 +44,25 @@ on_both_engines! {
         assert_eq!((&last.data["name"], &last.data["generation"]), (&"other".into(), &3.into()));
     }
 
+    async fn who_follows_passes_over_what_is_not_wanted_once(engine: Engine) {
+        let database = database(engine).await;
+        let db = &database.db;
+        for name in ["a", "b", "c"] {
+            rows::tenant(db, name).await;
+        }
+        let newest = all(db).await.last().unwrap().seq;
+        let of = |kind: &str| event::Filter { kind: Some(kind.into()), ..event::Filter::default() };
+        let mut read = db.read().await.unwrap();
+        let (found, place) =
+            event::next(&mut read, Scope::All, &of("cluster"), 0, 10).await.unwrap();
+        assert_eq!((found.len(), place), (0, newest), "nothing is wanted, and all of it was seen");
+        let (found, place) = event::next(&mut read, Scope::All, &of("user"), 0, 2).await.unwrap();
+        assert_eq!((found.len(), place), (2, found[1].seq), "there may be more after these");
+        let (found, place) =
+            event::next(&mut read, Scope::All, &of("user"), place, 2).await.unwrap();
+        assert_eq!((found.len(), place), (1, newest));
+    }
+
     async fn what_was_rolled_back_is_not_in_the_log(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;

@@ -105,6 +105,8 @@ async fn made(db: &Db, own: OrganizationId, kind: &str, dice: &mut Dice, n: usiz
         reauthentication: n.is_multiple_of(2),
         pinned_to: None,
         lifespan: None,
+        unit: format!("{kind}.one"),
+        priority: 0,
         detail: Detail::default(),
         charges: vec![(charge, None)],
     };
