@@ -39,7 +39,8 @@ impl Failure {
     }
 
     pub(super) fn busy(seconds: u32) -> Self {
-        let message = "the server has received too many requests and has asked us to try again later";
+        let message =
+            "the server has received too many requests and has asked us to try again later";
         Self { retry_after: Some(seconds), ..Self::new(429, message) }
     }
 

@@ -51,7 +51,11 @@ impl Controller<'_> {
     pub fn namespace(&self, name: &str) {
         let meta = json!({"name": name});
         let status = json!({"phase": "Active"});
-        self.put("", "namespaces", json!({"apiVersion": "v1", "kind": "Namespace", "metadata": meta, "status": status}));
+        self.put(
+            "",
+            "namespaces",
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": meta, "status": status}),
+        );
     }
 
     /// Ends what is terminating.
@@ -63,9 +67,13 @@ impl Controller<'_> {
     pub fn node(&self, name: &str, allocatable: &Value) {
         let ready = json!([{"type": "Ready", "status": "True"}]);
         let labels = json!({"kubernetes.io/hostname": name});
-        self.put("", "nodes", json!({"apiVersion": "v1", "kind": "Node",
+        self.put(
+            "",
+            "nodes",
+            json!({"apiVersion": "v1", "kind": "Node",
             "metadata": {"name": name, "labels": labels}, "spec": {},
-            "status": {"allocatable": allocatable, "conditions": ready}}));
+            "status": {"allocatable": allocatable, "conditions": ready}}),
+        );
     }
 
     /// A pod of somebody else on a node that asks for so much.
@@ -88,7 +96,8 @@ impl Controller<'_> {
             spec["nodeName"] = node.clone();
         }
         let is_ready = container["ready"] == true;
-        let conditions = json!([{"type": "Ready", "status": if is_ready { "True" } else { "False" }}]);
+        let conditions =
+            json!([{"type": "Ready", "status": if is_ready { "True" } else { "False" }}]);
         let owners = json!([{"apiVersion": of["apiVersion"], "kind": of["kind"], "name": owner,
             "uid": of["metadata"]["uid"], "controller": true}]);
         self.put("", "pods", json!({"apiVersion": "v1", "kind": "Pod",
@@ -101,8 +110,12 @@ impl Controller<'_> {
 
     /// A pod that runs and answers.
     pub fn running_pod(&self, of: &Value) -> String {
-        self.pod(of, "Running", &json!({"name": "main", "ready": true, "restartCount": 0,
-            "state": {"running": {"startedAt": "2025-01-01T00:00:00Z"}}}))
+        self.pod(
+            of,
+            "Running",
+            &json!({"name": "main", "ready": true, "restartCount": 0,
+            "state": {"running": {"startedAt": "2025-01-01T00:00:00Z"}}}),
+        )
     }
 
     /// Says that a Deployment is available.

@@ -19,7 +19,8 @@ pub(super) fn core_versions() -> Value {
 
 /// `/apis`
 pub(super) fn groups(kinds: &[Kind]) -> Value {
-    let names: BTreeSet<_> = kinds.iter().map(|kind| &kind.group).filter(|g| !g.is_empty()).collect();
+    let names: BTreeSet<_> =
+        kinds.iter().map(|kind| &kind.group).filter(|g| !g.is_empty()).collect();
     let groups: Vec<Value> = names.into_iter().filter_map(|name| group(kinds, name)).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
@@ -41,7 +42,8 @@ pub(super) fn group(kinds: &[Kind], name: &str) -> Option<Value> {
 pub(super) fn resources(kinds: &[Kind], group: &str, version: &str) -> Option<Value> {
     let of = |kind: &&Kind| kind.group == group && kind.version == version;
     let found: Vec<Value> = kinds.iter().filter(of).flat_map(resource).collect();
-    let group_version = if group.is_empty() { version.into() } else { format!("{group}/{version}") };
+    let group_version =
+        if group.is_empty() { version.into() } else { format!("{group}/{version}") };
     (!found.is_empty()).then(|| {
         json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": found})
     })
@@ -54,5 +56,8 @@ fn resource(kind: &Kind) -> [Value; 2] {
         json!({"name": name, "singularName": singular, "namespaced": kind.is_namespaced,
             "kind": kind.kind, "verbs": verbs})
     };
-    [of(kind.plural.clone(), &verbs), of(format!("{}/status", kind.plural), &["get", "patch", "update"])]
+    [
+        of(kind.plural.clone(), &verbs),
+        of(format!("{}/status", kind.plural), &["get", "patch", "update"]),
+    ]
 }

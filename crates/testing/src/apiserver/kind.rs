@@ -31,13 +31,14 @@ impl Kind {
     }
 }
 
-const NAMESPACED: [(&str, &str, &str, &str); 17] = [
+const NAMESPACED: [(&str, &str, &str, &str); 18] = [
     ("", "v1", "Pod", "pods"),
     ("", "v1", "Service", "services"),
     ("", "v1", "Secret", "secrets"),
     ("", "v1", "ConfigMap", "configmaps"),
     ("", "v1", "ServiceAccount", "serviceaccounts"),
     ("", "v1", "ResourceQuota", "resourcequotas"),
+    ("", "v1", "LimitRange", "limitranges"),
     ("", "v1", "Event", "events"),
     ("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
     ("apps", "v1", "Deployment", "deployments"),
@@ -61,9 +62,8 @@ const OF_THE_CLUSTER: [(&str, &str, &str, &str); 5] = [
 
 /// Those that every Kubernetes has.
 pub(super) fn known() -> Vec<Kind> {
-    let namespaced = NAMESPACED.map(|(group, version, kind, plural)| {
-        Kind::new(group, version, kind, plural)
-    });
+    let namespaced =
+        NAMESPACED.map(|(group, version, kind, plural)| Kind::new(group, version, kind, plural));
     let others = OF_THE_CLUSTER.map(|(group, version, kind, plural)| Kind {
         is_namespaced: false,
         ..Kind::new(group, version, kind, plural)

@@ -23,10 +23,7 @@ struct Reader {
 
 /// Answers with what a pod said, and, to who follows, what it says until it is gone.
 pub(super) fn read(shared: &Arc<Shared>, asked: &Asked, place: &Place) -> Answer {
-    let pod = (
-        place.namespace.clone().unwrap_or_default(),
-        place.name.clone().unwrap_or_default(),
-    );
+    let pod = (place.namespace.clone().unwrap_or_default(), place.name.clone().unwrap_or_default());
     let state = shared.state();
     if state.objects.get(&super::verbs::key(&Place { part: None, ..place.clone() })).is_none() {
         return Err(Failure::new(404, format!("pods \"{}\" not found", pod.1)));
@@ -42,7 +39,11 @@ pub(super) fn read(shared: &Arc<Shared>, asked: &Asked, place: &Place) -> Answer
     let stamped = asked.param("timestamps") == Some("true");
     let lines = stream::unfold(reader, async |mut reader| reader.next().await.map(|l| (l, reader)));
     let bytes = futures_util::StreamExt::map(lines, move |line| {
-        let text = if stamped { line } else { line.split_once(' ').map_or(String::new(), |(_, t)| t.into()) };
+        let text = if stamped {
+            line
+        } else {
+            line.split_once(' ').map_or(String::new(), |(_, t)| t.into())
+        };
         Ok::<_, std::io::Error>((text + "\n").into_bytes())
     });
     Ok(Response::new(Body::from_stream(bytes)))
@@ -55,7 +56,8 @@ impl Reader {
             signal.borrow_and_update();
             let (line, is_there) = {
                 let state = self.shared.state();
-                let line = state.logs.get(&self.pod).and_then(|lines| lines.get(self.next)).cloned();
+                let line =
+                    state.logs.get(&self.pod).and_then(|lines| lines.get(self.next)).cloned();
                 let pods = state.objects.list("", "pods", Some(&self.pod.0));
                 let is_running = pods.iter().any(|pod| {
                     pod["metadata"]["name"] == *self.pod.1 && pod["status"]["phase"] == "Running"

@@ -48,7 +48,9 @@ impl Route {
 
 fn objects(group: &str, version: &str, rest: &[&str], kinds: &[Kind]) -> Route {
     let (namespace, rest) = match rest {
-        ["namespaces", namespace, plural, rest @ ..] if !matches!(*plural, "status" | "finalize") => {
+        ["namespaces", namespace, plural, rest @ ..]
+            if !matches!(*plural, "status" | "finalize") =>
+        {
             (Some(*namespace), [&[*plural], rest].concat())
         }
         rest => (None, rest.to_vec()),

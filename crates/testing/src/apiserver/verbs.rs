@@ -118,7 +118,9 @@ fn list(state: &State, asked: &Asked, place: &Place) -> Answer {
         meta["continue"] = json!((from + page.len()).to_string());
     }
     let kind = format!("{}List", place.kind.kind);
-    ok(&json!({"kind": kind, "apiVersion": place.kind.api_version(), "metadata": meta, "items": page}))
+    ok(
+        &json!({"kind": kind, "apiVersion": place.kind.api_version(), "metadata": meta, "items": page}),
+    )
 }
 
 fn create(state: &mut State, asked: &Asked, place: &Place) -> Answer {
@@ -134,13 +136,20 @@ fn create(state: &mut State, asked: &Asked, place: &Place) -> Answer {
 /// Nothing is made where nothing is, or all goes.
 fn check_writable(state: &State, place: &Place) -> Result<(), Failure> {
     let Some(namespace) = &place.namespace else { return Ok(()) };
-    let of = Key { group: String::new(), plural: "namespaces".into(), namespace: String::new(), name: namespace.clone() };
+    let of = Key {
+        group: String::new(),
+        plural: "namespaces".into(),
+        namespace: String::new(),
+        name: namespace.clone(),
+    };
     let Some(found) = state.objects.get(&of) else {
         return Err(Failure::new(404, format!("namespaces \"{namespace}\" not found")));
     };
     let is_going = found["metadata"]["deletionTimestamp"].is_string();
     if is_going && state.objects.get(&key(place)).is_none() {
-        let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+        let why = format!(
+            "unable to create new content in namespace {namespace} because it is being terminated"
+        );
         return Err(Failure::new(403, format!("{} is forbidden: {why}", resource(place))));
     }
     Ok(())
@@ -158,7 +167,10 @@ fn write(state: &mut State, asked: &Asked, place: &Place, part: Option<&str>) ->
     };
     let claimed = &asked.body["metadata"]["resourceVersion"];
     if claimed.is_string() && *claimed != object["metadata"]["resourceVersion"] {
-        return Err(Failure::new(409, "the object has been modified; please apply your changes to the latest version"));
+        return Err(Failure::new(
+            409,
+            "the object has been modified; please apply your changes to the latest version",
+        ));
     }
     match (asked.method.as_str(), asked.content_type.as_str()) {
         ("PUT", _) if part == Some("status") => object["status"] = asked.body["status"].clone(),
@@ -170,7 +182,10 @@ fn write(state: &mut State, asked: &Asked, place: &Place, part: Option<&str>) ->
     immutable(state, &of, &object)?;
     let object = state.objects.put(&of, object);
     let finalizers = object["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty);
-    if object["metadata"]["deletionTimestamp"].is_string() && finalizers && of.plural != "namespaces" {
+    if object["metadata"]["deletionTimestamp"].is_string()
+        && finalizers
+        && of.plural != "namespaces"
+    {
         state.objects.remove(&of, true);
     }
     Ok(json_response(code, &object))
@@ -178,7 +193,8 @@ fn write(state: &mut State, asked: &Asked, place: &Place, part: Option<&str>) ->
 
 fn applied(state: &mut State, asked: &Asked, of: &Key, object: &Value) -> Result<Value, Failure> {
     let manager = asked.param("fieldManager").filter(|name| !name.is_empty());
-    let manager = manager.ok_or_else(|| Failure::new(400, "fieldManager is required for apply patch"))?;
+    let manager =
+        manager.ok_or_else(|| Failure::new(400, "fieldManager is required for apply patch"))?;
     for (field, wanted) in [("apiVersion", "apiVersion"), ("kind", "kind")] {
         if !asked.body[wanted].is_string() {
             return Err(Failure::new(400, format!("invalid object type: {field} is not set")));
@@ -203,7 +219,9 @@ fn applied(state: &mut State, asked: &Asked, of: &Key, object: &Value) -> Result
 /// What is written as text is kept encoded, as in every Secret.
 fn secret_data(object: &mut Value) {
     if object["kind"] == "Secret" {
-        let Some(Value::Object(texts)) = object.as_object_mut().and_then(|o| o.remove("stringData")) else {
+        let Some(Value::Object(texts)) =
+            object.as_object_mut().and_then(|o| o.remove("stringData"))
+        else {
             return;
         };
         for (name, text) in texts {

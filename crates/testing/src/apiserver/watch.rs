@@ -39,7 +39,9 @@ pub(super) fn begin(shared: &Arc<Shared>, asked: &Asked, place: &Place) -> Answe
     drop(state);
     let (shared, asked, place) = (shared.clone(), asked.clone(), place.clone());
     let watch = Watch { shared, asked, place, seen, lines: VecDeque::new(), is_over: false };
-    Ok(streamed(stream::unfold(watch, async |mut watch| watch.next().await.map(|line| (line, watch)))))
+    Ok(streamed(stream::unfold(watch, async |mut watch| {
+        watch.next().await.map(|line| (line, watch))
+    })))
 }
 
 /// A watch that ends with an error at once.
