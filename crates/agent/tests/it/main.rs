@@ -7,6 +7,7 @@ mod choosing;
 mod contract;
 mod docker;
 mod engine;
+mod kubernetes;
 mod lab;
 mod limits;
 mod packing;
