@@ -73,7 +73,7 @@ pub(crate) struct State {
     tokens: BTreeSet<String>,
     /// What nobody may do: verb, group, resource.
     denied: BTreeSet<(String, String, String)>,
-    /// Do namespaces that are deleted stay for a while?
+    /// Does nobody finish what is being removed?
     is_lingering: bool,
     logs: Logs,
 }
@@ -200,7 +200,8 @@ impl Apiserver {
         self.shared.state().kinds.push(kind);
     }
 
-    /// Whether namespaces that are deleted stay, terminating, until [`Controller::finish`].
+    /// Whether there are no controllers: namespaces that are deleted stay, terminating, until
+    /// [`Controller::finish`], and what is removed after what it owns stays until its finalizers go.
     pub fn linger(&self, is_lingering: bool) {
         self.shared.state().is_lingering = is_lingering;
     }

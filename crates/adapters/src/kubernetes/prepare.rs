@@ -109,7 +109,12 @@ impl Reached<'_> {
         if labels.get(CLUSTER) != Some(&self.order.id.to_string()) {
             return Ok(false);
         }
-        match api.delete(name, &DeleteParams::foreground()).await {
+        // What owns pods goes after them; the rest goes at once.
+        let params = match at.0 {
+            "apps" => DeleteParams::foreground(),
+            _ => DeleteParams::default(),
+        };
+        match api.delete(name, &params).await {
             Err(error) if is_missing(&error) => Ok(false),
             other => other.doing(self, &what).map(|_| true),
         }

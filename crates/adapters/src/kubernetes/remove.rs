@@ -98,7 +98,7 @@ impl Reached<'_> {
         let (all, what) = (self.api(at, true), format!("remove {} of deployments", at.2));
         let runs = all.list(&ListParams::default().labels(REPLICA)).await.doing(self, &what)?.items;
         for name in runs.iter().filter_map(|run| run.metadata.name.as_deref()) {
-            match all.delete(name, &DeleteParams::foreground()).await {
+            match all.delete(name, &DeleteParams::background()).await {
                 Err(error) if is_missing(&error) => {}
                 other => drop(other.doing(self, &what)?),
             }

@@ -13,24 +13,24 @@ use model::deployment::{Probe, Restart, Spec};
 use model::{DeploymentId, Xid};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testing::apiserver::{Apiserver, Fault, Kind, Misbehave};
+use testing::apiserver::{Apiserver, Fault, Misbehave};
 
-const NS: &str = "paddock";
-const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const NS: &str = "paddock";
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A server and an agent's runtime beside it.
-struct Lab {
-    server: Apiserver,
-    runtime: Kubernetes,
-    place: TempDir,
+pub(crate) struct Lab {
+    pub(crate) server: Apiserver,
+    pub(crate) runtime: Kubernetes,
+    pub(crate) place: TempDir,
 }
 
 impl Lab {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self::with(None).await
     }
 
-    async fn with(instance_role: Option<String>) -> Self {
+    pub(crate) async fn with(instance_role: Option<String>) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let server = Apiserver::start().await;
         server.controller().namespace(NS);
@@ -43,7 +43,7 @@ impl Lab {
         Self { server, runtime, place }
     }
 
-    fn get(&self, group: &str, plural: &str, name: &str) -> Option<Value> {
+    pub(crate) fn get(&self, group: &str, plural: &str, name: &str) -> Option<Value> {
         self.server.controller().get(group, plural, NS, name)
     }
 
@@ -54,7 +54,7 @@ impl Lab {
     }
 
     /// Starts what runs.
-    async fn started(&self, id: ReplicaId, spec: &Spec) -> Condition {
+    pub(crate) async fn started(&self, id: ReplicaId, spec: &Spec) -> Condition {
         let name = name(id);
         let (group, plural) =
             if spec.ports.is_empty() { ("batch", "jobs") } else { ("apps", "deployments") };
@@ -64,7 +64,7 @@ impl Lab {
     }
 
     /// How a replica is doing after a change that `how` makes.
-    async fn after(
+    pub(crate) async fn after(
         &self,
         id: ReplicaId,
         seen: &Condition,
@@ -87,19 +87,19 @@ impl Lab {
     }
 }
 
-fn options(kubeconfig: PathBuf) -> Options {
+pub(crate) fn options(kubeconfig: PathBuf) -> Options {
     Options { kubeconfig: Some(kubeconfig), namespace: Some(NS.into()), ..Options::default() }
 }
 
-fn replica(deployment: u32, number: u32) -> ReplicaId {
+pub(crate) fn replica(deployment: u32, number: u32) -> ReplicaId {
     ReplicaId { deployment: DeploymentId(Xid::new(1, [0; 5], deployment)), number }
 }
 
-fn name(id: ReplicaId) -> String {
+pub(crate) fn name(id: ReplicaId) -> String {
     format!("paddock-{}-{}", id.deployment, id.number)
 }
 
-fn web() -> Spec {
+pub(crate) fn web() -> Spec {
     let mut resources = model::Resources::default();
     resources.set("cpu", "500m".parse().unwrap());
     resources.set("ram", "64Mi".parse().unwrap());
@@ -112,7 +112,7 @@ fn job() -> Spec {
     Spec { image: Some("job:1".into()), command: vec!["run".into()], ..Spec::default() }
 }
 
-async fn until<T>(look: impl Fn() -> Option<T>) -> T {
+pub(crate) async fn until<T>(look: impl Fn() -> Option<T>) -> T {
     let wait = async {
         loop {
             if let Some(found) = look() {
@@ -124,7 +124,7 @@ async fn until<T>(look: impl Fn() -> Option<T>) -> T {
     tokio::time::timeout(PATIENCE, wait).await.expect("it becomes so")
 }
 
-fn reason(condition: Condition) -> String {
+pub(crate) fn reason(condition: Condition) -> String {
     match condition {
         Condition::Failed(why) | Condition::Restarting { reason: why } => why,
         other => panic!("{other:?}"),
@@ -178,7 +178,7 @@ async fn an_image_is_a_deployment_with_a_service() {
     let removals = lab.server.asked().into_iter().filter(|asked| asked.method == "DELETE");
     let policies: Vec<Value> =
         removals.map(|asked| asked.body["propagationPolicy"].clone()).collect();
-    assert_eq!(policies, vec![json!("Foreground"); 3]);
+    assert_eq!(policies, [json!("Foreground"), Value::Null, Value::Null], "after its pods");
     lab.runtime.stop(id).await.unwrap();
 }
 
@@ -366,6 +366,37 @@ async fn what_somebody_else_has_made_is_not_touched() {
 }
 
 #[tokio::test]
+async fn what_is_on_its_way_out_is_waited_for() {
+    let lab = Lab::new().await;
+    let (id, controller) = (replica(1, 0), lab.server.controller());
+    lab.started(id, &web()).await;
+    let old = lab.get("apps", "deployments", &name(id)).unwrap();
+    let going = json!({"metadata": {"deletionTimestamp": "2025-01-01T00:00:00Z", "finalizers": ["foregroundDeletion"]}});
+    controller.patch("apps", "deployments", NS, &name(id), &going);
+    let spec = web();
+    let play = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        controller.remove("apps", "deployments", NS, &name(id));
+        let is_new = |now: &Value| now["metadata"]["uid"] != old["metadata"]["uid"];
+        let made = until(|| lab.get("apps", "deployments", &name(id)).filter(is_new)).await;
+        controller.running_pod(&made);
+    };
+    let (running, ()) = tokio::join!(lab.runtime.start_on(id, "n1", &spec), play);
+    assert!(matches!(running, Condition::Running { .. }), "{running:?}");
+    // Nobody finishes it; then somebody does.
+    lab.server.linger(true);
+    let finish = async {
+        let is_going = |now: &Value| now["metadata"]["deletionTimestamp"].is_string();
+        until(|| lab.get("apps", "deployments", &name(id)).filter(is_going)).await;
+        assert!(lab.get("", "secrets", &name(id)).is_some(), "the record stays to the end");
+        controller.remove("apps", "deployments", NS, &name(id));
+    };
+    let (stopped, ()) = tokio::join!(lab.runtime.stop(id), finish);
+    stopped.unwrap();
+    assert!(lab.get("", "secrets", &name(id)).is_none());
+}
+
+#[tokio::test]
 async fn many_replicas_need_one_watch_for_each_kind() {
     let lab = Lab::new().await;
     for number in 0..20 {
@@ -494,127 +525,6 @@ async fn logs_are_read_and_followed_and_taken_up_again() {
     lab.runtime.stop(id).await.unwrap();
     let end = tokio::time::timeout(PATIENCE, follow.next()).await.unwrap();
     assert_eq!(end, None);
-}
-
-fn instance(space: &str) -> Spec {
-    let meta = json!({"name": "bus", "namespace": space});
-    let manifests = vec![
-        json!({"apiVersion": "acme.example.com/v1", "kind": "Kettle", "metadata": meta, "spec": {"cups": 2}}),
-        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": {"replicas": 1,
-            "selector": {}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {}}}}),
-        json!({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {"clusterIP": "10.9.0.1",
-            "ports": [{"port": 9092}]}}),
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {}}),
-    ];
-    Spec { image: Some("unused:1".into()), manifests, ..Spec::default() }
-}
-
-#[tokio::test]
-async fn an_instance_is_what_its_manifests_say() {
-    let lab = Lab::with(Some("paddock-x-instances".into())).await;
-    lab.server.define(Kind::new("acme.example.com", "v1", "Kettle", "kettles"));
-    let id = replica(1, 0);
-    let controller = lab.server.controller();
-    let ready = |status: &str, reason: &str| {
-        json!({"status": {"observedGeneration": 1, "conditions": [{"type": "Ready", "status": status,
-            "reason": reason, "message": "No water"}]}})
-    };
-    let play = async {
-        until(|| controller.get("apps", "deployments", "kind-1", "bus")).await;
-        controller.available("kind-1", "bus");
-        until(|| controller.get("", "configmaps", "kind-1", "bus")).await;
-        controller.patch("acme.example.com", "kettles", "kind-1", "bus", &ready("False", "Cold"));
-    };
-    let spec = instance("kind-1");
-    let (waits, ()) = tokio::join!(lab.runtime.start_on(id, "n1", &spec), play);
-    assert_eq!(reason(waits.clone()), "Its Kettle bus is not ready: Cold: No water.");
-    let boil = async {
-        controller.patch("acme.example.com", "kettles", "kind-1", "bus", &ready("True", "Hot"))
-    };
-    let running = lab.after(id, &waits, boil).await;
-    assert_eq!(running, Condition::Running { endpoints: vec!["10.9.0.1:9092".into()] });
-
-    let space = controller.get("", "namespaces", "", "kind-1").unwrap();
-    assert_eq!(space["metadata"]["labels"]["paddock.dev/home"], NS);
-    let bound = controller
-        .get("rbac.authorization.k8s.io", "rolebindings", "kind-1", "paddock-agent")
-        .unwrap();
-    assert_eq!(bound["roleRef"]["name"], "paddock-x-instances");
-    let made = controller.get("apps", "deployments", "kind-1", "bus").unwrap();
-    let label = format!("{}.0", id.deployment);
-    for labels in [&made["metadata"]["labels"], &made["spec"]["template"]["metadata"]["labels"]] {
-        assert_eq!(labels["paddock.dev/replica"], label);
-    }
-    assert_eq!(made["spec"]["template"]["metadata"]["labels"]["a"], "b");
-
-    // Whoever comes next removes it, though it never saw it start: the last first.
-    lab.server.forget();
-    let runtime = Kubernetes::probe(options(lab.place.path().join("kubeconfig"))).await.unwrap();
-    runtime.stop(id).await.unwrap();
-    let lines = lab.server.lines();
-    let removed: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("DELETE ")).collect();
-    let ends = [
-        "/configmaps/bus",
-        "/services/bus",
-        "/deployments/bus",
-        "/kettles/bus",
-        "/namespaces/kind-1",
-    ];
-    assert_eq!(removed.len(), 6, "{removed:?}");
-    assert!(removed.iter().zip(ends).all(|(path, end)| path.ends_with(end)), "{removed:?}");
-    assert_eq!(controller.get("", "namespaces", "", "kind-1"), None);
-    assert_eq!(lab.get("", "secrets", &name(id)), None);
-}
-
-#[tokio::test]
-async fn instances_that_can_not_be_made() {
-    let lab = Lab::new().await;
-    let why = reason(lab.runtime.start_on(replica(1, 0), "n1", &instance("kind-1")).await);
-    assert!(why.contains("does not know the kind Kettle of acme.example.com/v1"), "{why}");
-    let with = |object: Value| Spec { manifests: vec![object], ..Spec::default() };
-    let cluster_wide = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "mine"}});
-    let why = reason(lab.runtime.start_on(replica(2, 0), "n1", &with(cluster_wide)).await);
-    assert!(why.contains("Node mine belongs to no namespace"), "{why}");
-    let stolen = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "kube-system"}});
-    let why = reason(lab.runtime.start_on(replica(3, 0), "n1", &with(stolen)).await);
-    assert!(why.contains("There is a Namespace kube-system already"), "{why}");
-    assert_eq!(lab.server.controller().list("", "secrets"), Vec::<Value>::new());
-}
-
-#[tokio::test]
-async fn nodes_have_what_others_leave() {
-    let lab = Lab::new().await;
-    let controller = lab.server.controller();
-    controller.node(
-        "n2.rack.local",
-        &json!({"cpu": "7910m", "memory": "16Gi", "nvidia.com/gpu": "2",
-        "acme.com/fpga": "1", "pods": "110", "ephemeral-storage": "1Gi"}),
-    );
-    for (name, patch) in [
-        ("closed", json!({"spec": {"unschedulable": true}})),
-        ("broken", json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}})),
-        ("master", json!({"spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}})),
-    ] {
-        controller.node(name, &json!({"cpu": "4"}));
-        controller.patch("", "nodes", "", name, &patch);
-    }
-    controller.foreign_pod("dns", "n1", &json!({"cpu": "100m", "memory": "1Gi"}));
-    controller.foreign_pod("over", "n1", &json!({"cpu": "3"}));
-    controller.patch("", "pods", "kube-system", "over", &json!({"status": {"phase": "Succeeded"}}));
-    lab.started(replica(1, 0), &web()).await;
-    let nodes = until(|| {
-        let nodes = lab.runtime.nodes()?;
-        (nodes.len() == 2 && nodes[0].capacity.get("cpu").milli() == 3900).then_some(nodes)
-    });
-    let nodes = nodes.await;
-    let amounts = |at: usize| -> Vec<(String, i64)> {
-        nodes[at].capacity.iter().map(|(kind, amount)| (kind.to_owned(), amount.milli())).collect()
-    };
-    assert_eq!((&*nodes[0].name, &*nodes[1].name), ("n1", "n2-rack-local"));
-    assert_eq!(amounts(0), [("cpu".to_owned(), 3900), ("ram".to_owned(), 7000 << 30)]);
-    let all = [("acme.com/fpga", 1000), ("cpu", 7910), ("gpu", 2000), ("ram", 16000 << 30)];
-    assert_eq!(amounts(1), all.map(|(kind, amount)| (kind.to_owned(), amount)));
-    assert_eq!(nodes[0].labels["kubernetes.io/hostname"], "n1");
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ mod contract;
 mod docker;
 mod engine;
 mod kubernetes;
+mod kubernetes_instances;
 mod lab;
 mod limits;
 mod packing;

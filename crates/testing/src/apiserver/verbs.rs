@@ -173,6 +173,12 @@ fn write(state: &mut State, asked: &Asked, place: &Place, part: Option<&str>) ->
         ));
     }
     match (asked.method.as_str(), asked.content_type.as_str()) {
+        ("PUT", _) if part == Some("finalize") => {
+            if object["metadata"]["deletionTimestamp"].is_string() {
+                remove(state, &of, true);
+            }
+            return ok(&object);
+        }
         ("PUT", _) if part == Some("status") => object["status"] = asked.body["status"].clone(),
         ("PUT", _) => object = asked.body.clone(),
         (_, "application/merge-patch+json") => apply::merge(&mut object, &asked.body),
@@ -255,6 +261,9 @@ fn delete(state: &mut State, asked: &Asked, place: &Place) -> Answer {
         return Err(Failure::new(409, "the UID in the precondition does not match"));
     }
     let is_namespace = of.plural == "namespaces";
+    if policy == Some("Foreground") && state.is_lingering && of.plural != "namespaces" {
+        object["metadata"]["finalizers"] = json!(["foregroundDeletion"]);
+    }
     let is_kept = object["metadata"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
     if is_kept || (is_namespace && state.is_lingering) {
         object["metadata"]["deletionTimestamp"] = json!("2025-01-01T00:00:00Z");

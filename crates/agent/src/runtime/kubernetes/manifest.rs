@@ -67,11 +67,14 @@ impl Kubernetes {
         all
     }
 
-    /// Refuses to touch what somebody else has made.
+    /// Refuses to touch what somebody else has made. What is on its way out is waited for.
     pub(super) async fn check_ours(&self, id: ReplicaId, place: &Place) -> Result<(), Refusal> {
         let Some(found) = self.get(place).await? else { return Ok(()) };
         let labels = found.metadata.labels.unwrap_or_default();
         if labels.get(names::REPLICA) == Some(&names::label(id)) {
+            if found.metadata.deletion_timestamp.is_some() {
+                self.until_gone(id, place).await?;
+            }
             return Ok(());
         }
         let text = format!(

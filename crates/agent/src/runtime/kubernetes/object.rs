@@ -123,12 +123,17 @@ impl Kubernetes {
         self.connection.call(&what, get).await
     }
 
-    /// Has an object be removed after all that it owns; it may take a while.
+    /// Has an object be removed, after all that it owns; it may take a while. What owns nothing goes at
+    /// once.
     pub(super) async fn delete(&self, place: &Place) -> Result<(), Refusal> {
         let what = format!("remove the {}", place.words());
+        let params = match place.group.as_str() {
+            "" => DeleteParams::default(),
+            _ => DeleteParams::foreground(),
+        };
         let delete = |client: Client| {
-            let api = place.api(client);
-            async move { api.delete(&place.name, &DeleteParams::foreground()).await }
+            let (api, params) = (place.api(client), &params);
+            async move { api.delete(&place.name, params).await }
         };
         match self.connection.call(&what, delete).await {
             Err(refusal) if refusal.code != 404 => Err(refusal),

@@ -84,6 +84,7 @@ impl Kubernetes {
         let objects = json!([place]);
         self.apply(record, &body::record(id, spec, &objects)).await?;
         let endpoints = self.serve(id, spec).await?;
+        self.check_ours(id, &place).await?;
         // A Job can't be changed; one that is there is the one that was made for this.
         if !body::is_job(spec) || self.get(&place).await?.is_none() {
             self.apply(&place, &workload).await?;

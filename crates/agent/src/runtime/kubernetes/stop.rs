@@ -7,6 +7,7 @@ use kube::api::ListParams;
 use model::agent::ReplicaId;
 
 use super::Kubernetes;
+use super::fault::Refusal;
 use super::names::{self, DEPLOYMENT, OBJECTS};
 use super::object::Place;
 use crate::runtime::locks::{lock, one_of};
@@ -65,7 +66,7 @@ impl Kubernetes {
         }
     }
 
-    async fn until_gone(&self, id: ReplicaId, place: &Place) -> Result<(), String> {
+    pub(super) async fn until_gone(&self, id: ReplicaId, place: &Place) -> Result<(), Refusal> {
         let mut signal = self.world.signal(&names::label(id));
         loop {
             signal.borrow_and_update();
