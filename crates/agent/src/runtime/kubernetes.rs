@@ -27,6 +27,7 @@ mod stop;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
@@ -46,6 +47,9 @@ use run::Run;
 use seen::World;
 
 pub use options::Options;
+
+/// How long the first lists may take before the agent begins without them.
+const LISTED_WITHIN: Duration = Duration::from_secs(30);
 
 /// The runtime. Dropping it leaves everything running.
 pub struct Kubernetes {
@@ -80,6 +84,8 @@ impl Kubernetes {
         };
         runtime.check().await?;
         runtime.watch_all();
+        // Who speaks before knows no nodes, and would be taken for one that has none.
+        let _ = tokio::time::timeout(LISTED_WITHIN, runtime.once_known()).await;
         Ok(runtime)
     }
 
