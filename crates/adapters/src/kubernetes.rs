@@ -28,7 +28,7 @@ use crate::guard::{Guard, Options};
 use fault::Doing;
 
 /// How long one look at a cluster may take: a few dozen requests.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Reaches every Kubernetes that is a cluster of Paddock.
 pub struct Kubernetes {

@@ -73,23 +73,35 @@ struct Kubernetes {
     #[arg(long, env = "PADDOCK_KUBECONFIG", value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// With `--runtime kubernetes`: where deployments go [default: where the agent is]
-    #[arg(long, env = "PADDOCK_KUBERNETES_NAMESPACE", value_name = "NAME")]
-    kubernetes_namespace: Option<String>,
+    #[arg(
+        long = "kubernetes-namespace",
+        env = "PADDOCK_KUBERNETES_NAMESPACE",
+        value_name = "NAME"
+    )]
+    namespace: Option<String>,
     /// With `--runtime kubernetes`: a Secret there with credentials of registries
-    #[arg(long, env = "PADDOCK_KUBERNETES_PULL_SECRET", value_name = "NAME")]
-    kubernetes_pull_secret: Option<String>,
+    #[arg(
+        long = "kubernetes-pull-secret",
+        env = "PADDOCK_KUBERNETES_PULL_SECRET",
+        value_name = "NAME"
+    )]
+    pull_secret: Option<String>,
     /// With `--runtime kubernetes`: the ClusterRole to take in namespaces of instances
-    #[arg(long, env = "PADDOCK_KUBERNETES_INSTANCE_ROLE", value_name = "NAME")]
-    kubernetes_instance_role: Option<String>,
+    #[arg(
+        long = "kubernetes-instance-role",
+        env = "PADDOCK_KUBERNETES_INSTANCE_ROLE",
+        value_name = "NAME"
+    )]
+    instance_role: Option<String>,
 }
 
 impl From<Kubernetes> for agent::kubernetes::Options {
     fn from(args: Kubernetes) -> Self {
         Self {
             kubeconfig: args.kubeconfig,
-            namespace: args.kubernetes_namespace,
-            pull_secret: args.kubernetes_pull_secret,
-            instance_role: args.kubernetes_instance_role,
+            namespace: args.namespace,
+            pull_secret: args.pull_secret,
+            instance_role: args.instance_role,
         }
     }
 }

@@ -149,16 +149,16 @@ impl Kubernetes {
 
     /// Watches what has that label, of the kind of an object; once.
     fn watch(&self, place: &Place, label: &str) {
-        let shelf = place.shelf();
-        if !lock(&self.watched).insert(shelf.clone()) {
+        let kind = place.shelf();
+        if !lock(&self.watched).insert(kind.clone()) {
             return;
         }
         let (world, resource) = (self.world.clone(), place.resource());
         let config = Config::default().labels(label);
-        let what = shelf.clone();
+        let what = kind.clone();
         let api = move |client| Api::all_with(client, &resource);
         let watch = follow::follow(self.connection.clone(), what, api, config, move |event| {
-            world.object(&shelf, event);
+            world.object(&kind, event);
         });
         lock(&self.watches).spawn(watch);
     }

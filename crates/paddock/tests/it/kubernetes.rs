@@ -189,7 +189,7 @@ async fn round_trip(world: World<impl Field>) {
             assert!(started.elapsed() < PATIENCE, "no log");
         }
     } else {
-        println!("there is no kubelet: logs were not read");
+        eprintln!("there is no kubelet: logs were not read");
     }
 
     // Another agent finds all of it.
@@ -250,6 +250,6 @@ async fn a_real_kubernetes_is_a_cluster() {
         println!("not run: PADDOCK_TEST_KUBECONFIG names no kubeconfig of a Kubernetes");
         return;
     };
-    let namespace = field.namespace();
+    let namespace = real::Real::namespace();
     round_trip(World::new(field, &namespace).await).await;
 }

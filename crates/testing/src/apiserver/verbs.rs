@@ -24,7 +24,7 @@ pub(super) fn act(shared: &Arc<Shared>, asked: &Asked, place: &Place) -> Answer 
     };
     check_allowed(&shared.state(), verb, place)?;
     match (verb, place.part.as_deref()) {
-        ("watch", _) => watch::begin(shared, asked, place),
+        ("watch", _) => Ok(watch::begin(shared, asked, place)),
         ("list", _) => list(&shared.state(), asked, place),
         ("get", Some("log")) => logs::read(shared, asked, place),
         ("get", _) => ok(found(&shared.state(), place)?),

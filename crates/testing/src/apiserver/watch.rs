@@ -9,7 +9,7 @@ use axum::http::Response;
 use futures_util::stream;
 use serde_json::{Value, json};
 
-use super::answer::{Answer, Failure};
+use super::answer::Failure;
 use super::objects::Change;
 use super::route::Place;
 use super::verbs::selected;
@@ -29,19 +29,18 @@ struct Watch {
 }
 
 /// Begins a watch.
-pub(super) fn begin(shared: &Arc<Shared>, asked: &Asked, place: &Place) -> Answer {
+pub(super) fn begin(shared: &Arc<Shared>, asked: &Asked, place: &Place) -> Response<Body> {
     let from: Option<u64> = asked.param("resourceVersion").and_then(|text| text.parse().ok());
     let state = shared.state();
     let seen = from.filter(|&from| from > 0).unwrap_or(state.objects.version());
     if seen < state.objects.forgotten() {
-        return Ok(error(410));
+        return error(410);
     }
     drop(state);
     let (shared, asked, place) = (shared.clone(), asked.clone(), place.clone());
     let watch = Watch { shared, asked, place, seen, lines: VecDeque::new(), is_over: false };
-    Ok(streamed(stream::unfold(watch, async |mut watch| {
-        watch.next().await.map(|line| (line, watch))
-    })))
+    let next = async |mut watch: Watch| watch.next().await.map(|line| (line, watch));
+    streamed(stream::unfold(watch, next))
 }
 
 /// A watch that ends with an error at once.

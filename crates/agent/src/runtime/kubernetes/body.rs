@@ -93,8 +93,7 @@ fn container(id: ReplicaId, spec: &Spec, image: &str) -> Value {
         "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}})
         })
         .collect();
-    let ports: Vec<Value> =
-        spec.ports.iter().map(|port| json!({ "containerPort": port })).collect();
+    let ports: Vec<Value> = ports(spec).map(|port| json!({ "containerPort": port })).collect();
     let limits = amounts(spec);
     let mut container = json!({"name": "main", "image": image, "env": env, "ports": ports,
         "resources": {"limits": limits, "requests": limits},
@@ -131,11 +130,14 @@ fn amounts(spec: &Spec) -> Value {
     Value::Object(all)
 }
 
+/// Its ports, each once.
+fn ports(spec: &Spec) -> impl Iterator<Item = u16> {
+    spec.ports.iter().copied().collect::<std::collections::BTreeSet<_>>().into_iter()
+}
+
 /// The Service through which all replicas of a deployment are reached.
 pub(super) fn service(id: ReplicaId, spec: &Spec) -> Value {
-    let ports: Vec<Value> = spec
-        .ports
-        .iter()
+    let ports: Vec<Value> = ports(spec)
         .map(|port| {
             json!({"name": format!("p{port}"), "port": port,
         "targetPort": port, "protocol": "TCP"})

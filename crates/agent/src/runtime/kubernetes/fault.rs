@@ -75,8 +75,8 @@ pub(super) fn after(error: &watcher::Error) -> After {
     let code = match error {
         watcher::Error::InitialListFailed(Error::Api(status))
         | watcher::Error::WatchStartFailed(Error::Api(status))
-        | watcher::Error::WatchFailed(Error::Api(status)) => status.code,
-        watcher::Error::WatchError(status) => status.code,
+        | watcher::Error::WatchFailed(Error::Api(status))
+        | watcher::Error::WatchError(status) => status.code,
         _ => 0,
     };
     match code {

@@ -76,10 +76,10 @@ impl Facts {
             let reason = pod.status.reason.as_deref().unwrap_or("its pod failed");
             let said = pod.status.message.as_deref().map(one_line).unwrap_or_default();
             let why = format!("Kubernetes has ended it ({reason}): {said}.");
-            return match self.is_job {
-                true => Look::Is(Condition::Failed(why)),
-                false => Look::Waiting(Some(why)),
-            };
+            if self.is_job {
+                return Look::Is(Condition::Failed(why));
+            }
+            return Look::Waiting(Some(why));
         }
         let conditions = pod.status.conditions.as_deref().unwrap_or_default();
         let unplaced = conditions
@@ -152,7 +152,7 @@ mod tests {
 
     fn pod(status: &Value) -> Seen {
         let pod = json!({"metadata": {"name": "p", "labels": {"paddock.dev/replica": "x.0"}}, "status": status});
-        Seen::of(serde_json::from_value::<Pod>(pod).unwrap())
+        Seen::of(&serde_json::from_value::<Pod>(pod).unwrap())
     }
 
     fn main(state: &Value, last: &Value) -> Value {

@@ -33,6 +33,8 @@ struct Reader {
     /// Lines up to here are known already; none once that place was passed.
     known: Option<At>,
     follow: bool,
+    /// How many lines from the end are asked for, the first time.
+    tail: Option<i64>,
     open: Option<Open>,
     /// Shall it run, as far as this process knows?
     goes_on: Box<dyn Fn() -> bool + Send>,
@@ -52,13 +54,22 @@ pub(super) fn read(
         _ => At::default(),
     };
     let label = names::label(id);
-    let mut reader =
-        Reader { connection, world, label, at, known: None, follow, open: None, goes_on };
+    let mut reader = Reader {
+        connection,
+        world,
+        label,
+        at,
+        known: None,
+        follow,
+        tail: None,
+        open: None,
+        goes_on,
+    };
     let LogsFrom::Last(count) = *from else { return reader.lines() };
     let begin = async move {
         reader.follow = false;
+        reader.tail = i64::try_from(count).ok();
         let mut last = VecDeque::new();
-        // Counted here and not there: lines of one second are told apart by their order.
         while let Some(line) = reader.next().await {
             last.push_back(line);
             if last.len() > count {
@@ -114,6 +125,7 @@ impl Reader {
         let params = LogParams {
             follow: self.follow,
             timestamps: true,
+            tail_lines: self.tail.take(),
             since_time: Timestamp::from_second(seconds).ok().filter(|_| seconds > 0),
             ..LogParams::default()
         };

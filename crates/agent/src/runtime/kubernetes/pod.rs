@@ -28,7 +28,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    pub(super) fn of(pod: Pod) -> Self {
+    pub(super) fn of(pod: &Pod) -> Self {
         let replica = pod.labels().get(REPLICA).cloned();
         let is_agent = pod.labels().get(NAME).is_some_and(|name| name == AGENT);
         let status = pod.status.clone().unwrap_or_default();

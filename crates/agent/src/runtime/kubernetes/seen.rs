@@ -93,7 +93,7 @@ impl World {
         lock(&self.signals).remove(label);
     }
 
-    fn tell(&self, labels: HashSet<String>) {
+    fn tell(&self, labels: &HashSet<String>) {
         let signals = lock(&self.signals);
         for signal in labels.iter().filter_map(|label| signals.get(label)) {
             signal.send_modify(|count| *count += 1);
@@ -102,11 +102,11 @@ impl World {
 
     pub(super) fn pod(&self, event: Event<Pod>) {
         let read = |pod: Pod| {
-            let seen = pod::Seen::of(pod);
+            let seen = pod::Seen::of(&pod);
             ((seen.namespace.clone(), seen.name.clone()), seen)
         };
         let touched = lock(&self.known).pods.take(event, read);
-        self.tell(touched.into_iter().filter_map(|pod| pod.replica).collect());
+        self.tell(&touched.into_iter().filter_map(|pod| pod.replica).collect());
     }
 
     pub(super) fn node(&self, event: Event<Node>) {
@@ -125,7 +125,7 @@ impl World {
         let touched =
             lock(&self.known).objects.entry(kind.to_owned()).or_default().take(event, read);
         self.tell(
-            touched.iter().filter_map(|object| object.labels().get(REPLICA).cloned()).collect(),
+            &touched.iter().filter_map(|object| object.labels().get(REPLICA).cloned()).collect(),
         );
     }
 }

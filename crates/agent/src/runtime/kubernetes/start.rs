@@ -145,7 +145,7 @@ impl Kubernetes {
             let is_new = self.options.instance_role.is_some() && tries < RIGHTS_TRIES;
             match applied {
                 Err(refusal) if refusal.code == 403 && is_new => {
-                    tokio::time::sleep(RIGHTS_WAIT).await
+                    tokio::time::sleep(RIGHTS_WAIT).await;
                 }
                 other => return other,
             }
@@ -180,10 +180,10 @@ impl Kubernetes {
 
     fn workload(&self, id: ReplicaId, is_job: bool) -> Place {
         let name = names::of_replica(id);
-        match is_job {
-            true => Place::known("batch", "v1", "Job", "jobs", &self.home, &name),
-            false => Place::known("apps", "v1", "Deployment", "deployments", &self.home, &name),
+        if is_job {
+            return Place::known("batch", "v1", "Job", "jobs", &self.home, &name);
         }
+        Place::known("apps", "v1", "Deployment", "deployments", &self.home, &name)
     }
 
     /// Waits until there is something to say of it.

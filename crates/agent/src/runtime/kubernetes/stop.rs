@@ -36,7 +36,7 @@ impl Kubernetes {
         if let Some(found) = self.get(&record).await? {
             self.check_ours(id, &record).await?;
             let annotations = found.metadata.annotations.unwrap_or_default();
-            let objects = annotations.get(OBJECTS).map(String::as_str).unwrap_or("[]");
+            let objects = annotations.get(OBJECTS).map_or("[]", String::as_str);
             let places: Vec<Place> = serde_json::from_str(objects).unwrap_or_default();
             let gone = tokio::time::timeout(PATIENCE, self.remove_all(id, &places)).await;
             gone.unwrap_or_else(|_| Err(format!("it is not gone after {} s", PATIENCE.as_secs())))?;

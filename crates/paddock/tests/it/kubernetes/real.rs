@@ -43,7 +43,7 @@ impl Real {
     }
 
     /// A namespace of its own.
-    pub(super) fn namespace(&self) -> String {
+    pub(super) fn namespace() -> String {
         format!("paddock-test-{}", std::process::id())
     }
 
@@ -183,7 +183,7 @@ impl Field for Real {
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
-        println!("the apiserver stands alone: controllers and kubelets are played");
+        eprintln!("the apiserver stands alone: controllers and kubelets are played");
         self.is_alone.store(true, Ordering::Relaxed);
         self.node().await;
     }
