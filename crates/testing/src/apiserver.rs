@@ -75,6 +75,8 @@ pub(crate) struct State {
     denied: BTreeSet<(String, String, String)>,
     /// Does nobody finish what is being removed?
     is_lingering: bool,
+    /// Is who watches from too long ago answered 410, instead of being told so by an event?
+    is_refusing_old: bool,
     logs: Logs,
 }
 
@@ -204,6 +206,11 @@ impl Apiserver {
     /// [`Controller::finish`], and what is removed after what it owns stays until its finalizers go.
     pub fn linger(&self, is_lingering: bool) {
         self.shared.state().is_lingering = is_lingering;
+    }
+
+    /// Whether who watches from too long ago is answered 410; an event says it otherwise.
+    pub fn refuse_old(&self, is_refusing_old: bool) {
+        self.shared.state().is_refusing_old = is_refusing_old;
     }
 
     /// Forgets old changes: whoever watches from before now gets 410.

@@ -432,8 +432,9 @@ async fn watches_survive_whatever_happens_to_them() {
             // What they know is too old, when they are not looking.
             "410 event" => lab.server.compact(),
             "410 answer" => {
-                fault(Misbehave::Status(410));
+                lab.server.refuse_old(true);
                 lab.server.stop().await;
+                lab.server.compact();
                 lab.server.again().await;
             }
             "restart" => {

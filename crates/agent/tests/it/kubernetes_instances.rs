@@ -41,7 +41,7 @@ async fn an_instance_is_what_its_manifests_say() {
     let (waits, ()) = tokio::join!(lab.runtime.start_on(id, "n1", &spec), play);
     assert_eq!(reason(waits.clone()), "Its Kettle bus is not ready: Cold: No water.");
     let boil = async {
-        controller.patch("acme.example.com", "kettles", "kind-1", "bus", &ready("True", "Hot"))
+        controller.patch("acme.example.com", "kettles", "kind-1", "bus", &ready("True", "Hot"));
     };
     let running = lab.after(id, &waits, boil).await;
     assert_eq!(running, Condition::Running { endpoints: vec!["10.9.0.1:9092".into()] });

@@ -34,6 +34,9 @@ pub(super) fn begin(shared: &Arc<Shared>, asked: &Asked, place: &Place) -> Respo
     let state = shared.state();
     let seen = from.filter(|&from| from > 0).unwrap_or(state.objects.version());
     if seen < state.objects.forgotten() {
+        if state.is_refusing_old {
+            return Failure::new(410, "too old resource version").into();
+        }
         return error(410);
     }
     drop(state);

@@ -68,7 +68,9 @@ pub(super) fn read(
     let LogsFrom::Last(count) = *from else { return reader.lines() };
     let begin = async move {
         reader.follow = false;
-        reader.tail = i64::try_from(count).ok();
+        // Who follows needs the exact place: lines of one time are told apart by their number, which a
+        // log that is cut there does not tell.
+        reader.tail = i64::try_from(count).ok().filter(|_| !follow);
         let mut last = VecDeque::new();
         while let Some(line) = reader.next().await {
             last.push_back(line);

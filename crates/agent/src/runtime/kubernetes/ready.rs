@@ -111,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    fn check(kind: &str, status: Value, expected: &State) {
+    fn check(kind: &str, status: &Value, expected: &State) {
         let object = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "x", "generation": 2},
             "spec": {"replicas": 2}, "status": status});
         let object: DynamicObject = serde_json::from_value(object).unwrap();
@@ -124,22 +124,22 @@ mod tests {
         let with = |condition: Value| json!({"observedGeneration": 2, "updatedReplicas": 2, "conditions": [condition]});
         let failed = State::Failed("Why: So.".into());
         let waiting = State::Waiting(Some("Why: So.".into()));
-        check("Deployment", with(is("Available", "True")), &State::Ready);
-        check("Deployment", with(is("ReplicaFailure", "True")), &waiting);
+        check("Deployment", &with(is("Available", "True")), &State::Ready);
+        check("Deployment", &with(is("ReplicaFailure", "True")), &waiting);
         let late =
             json!({"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"});
-        check("Deployment", with(late), &State::Failed("ProgressDeadlineExceeded.".into()));
+        check("Deployment", &with(late), &State::Failed("ProgressDeadlineExceeded.".into()));
         let mut old = with(is("Available", "True"));
         old["observedGeneration"] = json!(1);
-        check("Deployment", old, &State::Waiting(None));
-        check("StatefulSet", json!({"readyReplicas": 1}), &State::Waiting(None));
-        check("StatefulSet", json!({"readyReplicas": 2, "updatedReplicas": 2}), &State::Ready);
-        check("Job", with(is("Complete", "True")), &State::Completed);
-        check("Job", with(is("Failed", "True")), &failed);
-        check("Kettle", json!({}), &State::Waiting(None));
-        check("Kettle", with(is("Ready", "True")), &State::Ready);
-        check("Kettle", with(is("Ready", "False")), &waiting);
-        check("Kettle", with(is("NotReady", "True")), &waiting);
-        check("Kettle", with(is("Failed", "True")), &failed);
+        check("Deployment", &old, &State::Waiting(None));
+        check("StatefulSet", &json!({"readyReplicas": 1}), &State::Waiting(None));
+        check("StatefulSet", &json!({"readyReplicas": 2, "updatedReplicas": 2}), &State::Ready);
+        check("Job", &with(is("Complete", "True")), &State::Completed);
+        check("Job", &with(is("Failed", "True")), &failed);
+        check("Kettle", &json!({}), &State::Waiting(None));
+        check("Kettle", &with(is("Ready", "True")), &State::Ready);
+        check("Kettle", &with(is("Ready", "False")), &waiting);
+        check("Kettle", &with(is("NotReady", "True")), &waiting);
+        check("Kettle", &with(is("Failed", "True")), &failed);
     }
 }
