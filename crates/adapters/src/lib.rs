@@ -7,6 +7,7 @@ mod call;
 pub mod dns;
 pub mod guard;
 mod http;
+pub mod kubernetes;
 pub mod oidc;
 pub mod prometheus;
 pub mod seal;

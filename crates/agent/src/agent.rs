@@ -175,20 +175,17 @@ impl<R: Runtime> Watcher<'_, R> {
     async fn run(&self, spec: &Spec) -> Infallible {
         let id = self.desired.replica;
         say(&self.reports, self.desired, Observed::Starting, Vec::new()).await;
-        let started = match spec.image {
-            Some(_) => self.runtime.start(id, spec).await,
-            None => self.hold().await,
-        };
-        let mut condition = match started {
-            Ok(endpoints) => Condition::Running { endpoints },
-            Err(reason) => Condition::Failed(reason),
+        let mut condition = if spec.runs() {
+            self.runtime.start_on(id, &self.desired.node, spec).await
+        } else {
+            self.hold().await
         };
         loop {
             condition = self.once_ready(spec, condition).await;
             let is_over = matches!(condition, Condition::Completed | Condition::Failed(_));
             let tail = if is_over { self.tail().await } else { Vec::new() };
             say(&self.reports, self.desired, condition.clone().into(), tail).await;
-            if is_over || spec.image.is_none() {
+            if is_over || !spec.runs() {
                 return std::future::pending().await;
             }
             condition = self.runtime.changed(id, &condition).await;
@@ -200,7 +197,7 @@ impl<R: Runtime> Watcher<'_, R> {
         let (Condition::Running { endpoints }, Some(probe)) = (&condition, &spec.ready) else {
             return condition;
         };
-        if !self.runtime.is_real() {
+        if !self.runtime.is_real() || self.runtime.asks_itself() {
             return condition;
         }
         tokio::select! {
@@ -213,8 +210,11 @@ impl<R: Runtime> Watcher<'_, R> {
     }
 
     /// Without an image it only holds capacity: what it ran before it no longer does.
-    async fn hold(&self) -> Result<Vec<String>, String> {
-        self.runtime.stop(self.desired.replica).await.map(|()| Vec::new())
+    async fn hold(&self) -> Condition {
+        match self.runtime.stop(self.desired.replica).await {
+            Ok(()) => Condition::Running { endpoints: Vec::new() },
+            Err(reason) => Condition::Failed(reason),
+        }
     }
 
     /// The last lines of its log: what is left of it when it is cleared away.

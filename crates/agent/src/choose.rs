@@ -5,8 +5,10 @@ use std::time::Duration;
 use model::agent::ReplicaId;
 use model::deployment::Spec;
 
-use crate::runtime::{docker, embedded, simulated};
-use crate::{Absent, Condition, Docker, Embedded, LogStream, LogsFrom, Runtime, Simulated};
+use crate::runtime::{docker, embedded, kubernetes, simulated};
+use crate::{
+    Absent, Condition, Docker, Embedded, Kubernetes, LogStream, LogsFrom, Runtime, Simulated,
+};
 
 /// What was asked for.
 #[derive(Debug, Clone)]
@@ -17,6 +19,8 @@ pub enum Choice {
     Embedded,
     /// Docker or Podman.
     Docker,
+    /// A Kubernetes.
+    Kubernetes(kubernetes::Options),
     /// Nothing runs, it only looks so.
     Simulated(simulated::Options),
 }
@@ -27,6 +31,8 @@ pub enum AnyRuntime {
     Embedded(Box<Embedded>),
     /// Docker or Podman.
     Docker(Box<Docker>),
+    /// A Kubernetes.
+    Kubernetes(Box<Kubernetes>),
     /// Nothing runs, it only looks so.
     Simulated(Simulated),
     /// None works.
@@ -45,6 +51,7 @@ pub async fn choose(
             tracing::info!("runtime: simulated, as asked for; nothing really runs");
             return AnyRuntime::Simulated(Simulated::new(options));
         }
+        Choice::Kubernetes(options) => return on_kubernetes(options).await,
         Choice::Auto => (true, true),
         Choice::Embedded => (true, false),
         Choice::Docker => (false, true),
@@ -79,6 +86,19 @@ pub async fn choose(
     AnyRuntime::Absent(Absent { reason })
 }
 
+async fn on_kubernetes(options: kubernetes::Options) -> AnyRuntime {
+    match Kubernetes::probe(options).await {
+        Ok(runtime) => {
+            tracing::info!(at = runtime.describe(), "runtime: kubernetes");
+            AnyRuntime::Kubernetes(Box::new(runtime))
+        }
+        Err(reason) => {
+            tracing::warn!(reason, "runtime: none");
+            AnyRuntime::Absent(Absent { reason })
+        }
+    }
+}
+
 /// Why nothing can run, and what to do.
 fn absent(reasons: &[String]) -> String {
     format!(
@@ -94,8 +114,17 @@ impl AnyRuntime {
         match self {
             AnyRuntime::Embedded(_) => "embedded",
             AnyRuntime::Docker(_) => "docker",
+            AnyRuntime::Kubernetes(_) => "kubernetes",
             AnyRuntime::Simulated(_) => "simulated",
             AnyRuntime::Absent(_) => "absent",
+        }
+    }
+
+    /// The nodes of its cluster and what they have, if it has nodes; nothing while that is not known.
+    pub fn nodes(&self) -> Option<Vec<model::cluster::NewNode>> {
+        match self {
+            AnyRuntime::Kubernetes(runtime) => runtime.nodes(),
+            _ => None,
         }
     }
 
@@ -114,8 +143,19 @@ impl Runtime for AnyRuntime {
         match self {
             AnyRuntime::Embedded(runtime) => Runtime::start(&**runtime, id, spec).await,
             AnyRuntime::Docker(runtime) => runtime.start(id, spec).await,
+            AnyRuntime::Kubernetes(runtime) => runtime.start(id, spec).await,
             AnyRuntime::Simulated(runtime) => runtime.start(id, spec).await,
             AnyRuntime::Absent(runtime) => runtime.start(id, spec).await,
+        }
+    }
+
+    async fn start_on(&self, id: ReplicaId, node: &str, spec: &Spec) -> Condition {
+        match self {
+            AnyRuntime::Embedded(runtime) => Runtime::start_on(&**runtime, id, node, spec).await,
+            AnyRuntime::Docker(runtime) => runtime.start_on(id, node, spec).await,
+            AnyRuntime::Kubernetes(runtime) => runtime.start_on(id, node, spec).await,
+            AnyRuntime::Simulated(runtime) => runtime.start_on(id, node, spec).await,
+            AnyRuntime::Absent(runtime) => runtime.start_on(id, node, spec).await,
         }
     }
 
@@ -123,6 +163,7 @@ impl Runtime for AnyRuntime {
         match self {
             AnyRuntime::Embedded(runtime) => Runtime::changed(&**runtime, id, seen).await,
             AnyRuntime::Docker(runtime) => runtime.changed(id, seen).await,
+            AnyRuntime::Kubernetes(runtime) => runtime.changed(id, seen).await,
             AnyRuntime::Simulated(runtime) => runtime.changed(id, seen).await,
             AnyRuntime::Absent(runtime) => runtime.changed(id, seen).await,
         }
@@ -132,9 +173,14 @@ impl Runtime for AnyRuntime {
         match self {
             AnyRuntime::Embedded(runtime) => Runtime::stop(&**runtime, id).await,
             AnyRuntime::Docker(runtime) => runtime.stop(id).await,
+            AnyRuntime::Kubernetes(runtime) => runtime.stop(id).await,
             AnyRuntime::Simulated(runtime) => runtime.stop(id).await,
             AnyRuntime::Absent(runtime) => runtime.stop(id).await,
         }
+    }
+
+    fn asks_itself(&self) -> bool {
+        matches!(self, AnyRuntime::Kubernetes(_))
     }
 
     fn is_real(&self) -> bool {
@@ -145,6 +191,7 @@ impl Runtime for AnyRuntime {
         match self {
             AnyRuntime::Embedded(runtime) => Runtime::logs(&**runtime, id, from, follow),
             AnyRuntime::Docker(runtime) => runtime.logs(id, from, follow),
+            AnyRuntime::Kubernetes(runtime) => runtime.logs(id, from, follow),
             AnyRuntime::Simulated(runtime) => runtime.logs(id, from, follow),
             AnyRuntime::Absent(runtime) => runtime.logs(id, from, follow),
         }

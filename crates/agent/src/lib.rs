@@ -17,6 +17,7 @@ pub use runtime::absent::Absent;
 pub use runtime::credentials::Credentials;
 pub use runtime::docker::{self, Docker};
 pub use runtime::embedded::{self, Embedded};
+pub use runtime::kubernetes::{self, Kubernetes};
 pub use runtime::logs::{Cursor, LogLine, LogStream, LogsFrom, Source};
 pub use runtime::simulated::{self, Simulated};
 pub use runtime::{Condition, Runtime};

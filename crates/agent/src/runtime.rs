@@ -4,6 +4,7 @@ pub(crate) mod absent;
 pub(crate) mod credentials;
 pub mod docker;
 pub mod embedded;
+pub mod kubernetes;
 pub(crate) mod limits;
 pub(crate) mod locks;
 pub(crate) mod logs;
@@ -61,6 +62,21 @@ pub trait Runtime: Send + Sync + 'static {
         spec: &Spec,
     ) -> impl Future<Output = Result<Vec<String>, String>> + Send;
 
+    /// The same on one of the cluster's nodes, where there are several; how it is doing then.
+    fn start_on(
+        &self,
+        id: ReplicaId,
+        _node: &str,
+        spec: &Spec,
+    ) -> impl Future<Output = Condition> + Send {
+        async move {
+            match self.start(id, spec).await {
+                Ok(endpoints) => Condition::Running { endpoints },
+                Err(reason) => Condition::Failed(reason),
+            }
+        }
+    }
+
     /// Returns when it is doing differently than `seen`, which came from `start` or from here.
     fn changed(&self, id: ReplicaId, seen: &Condition) -> impl Future<Output = Condition> + Send;
 
@@ -70,6 +86,11 @@ pub trait Runtime: Send + Sync + 'static {
     /// Can what it starts be reached? Not if it only pretends.
     fn is_real(&self) -> bool {
         true
+    }
+
+    /// Does it see to it by itself that what must answer does before it says that it runs?
+    fn asks_itself(&self) -> bool {
+        false
     }
 
     /// What it said, and, to who follows, what it says until it ends. Nothing when there is none.

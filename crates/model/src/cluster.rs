@@ -1,6 +1,7 @@
 //! Clusters: data planes with capacity.
 
 mod hosting;
+mod provider;
 mod step;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +13,10 @@ use crate::text_enum::text_enum;
 use crate::{ClusterId, Invalid, OrganizationId, Quantity, Resources, Time, name};
 
 pub use hosting::{Misreport, NOT_READY_LIMIT, Readiness, readiness, sorted_versions};
+pub use provider::{
+    AGENT_TOKEN, KUBECONFIG, Kubernetes, PULL_SECRET, Provider, STATE, Settings, Terraform,
+    VARIABLES,
+};
 pub use step::{Patience, Step, Voice, caveat, next_step};
 
 /// Where a cluster is on its way.
@@ -75,18 +80,6 @@ impl Status {
         matches!(self, Status::Deprovisioning | Status::Cleanup)
     }
 }
-
-/// Who makes a cluster and serves it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Provider {
-    /// The machine that the server runs on, through the agent inside the server.
-    Local,
-    /// Machines beside which somebody runs `paddock agent`.
-    Agent,
-}
-
-text_enum!(Provider { Local => "local", Agent => "agent" });
 
 /// How much a cluster has of one resource type.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -320,7 +313,7 @@ impl NewCluster {
             check.field(Err::<(), _>(Invalid::new(fields[1], rule)));
         }
         // An agent says by itself what its machines have.
-        if self.provider != Provider::Agent || !self.capacity.is_empty() {
+        if self.provider == Provider::Local || !self.capacity.is_empty() {
             check.field(total(fields[1], &self.capacity));
         }
         check.field(name::labels("labels", &self.labels));

@@ -130,6 +130,10 @@ pub struct Spec {
     /// Environment variables that are secrets, encrypted; opened where they are handed to the agent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sealed_env: BTreeMap<String, String>,
+    /// Kubernetes objects that are applied instead of running the image, by agents that can. May hold
+    /// secrets: never in events or logs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub manifests: Vec<serde_json::Value>,
 }
 
 /// What must answer before a program counts as running.
@@ -149,11 +153,16 @@ impl Spec {
         self.resources.times(self.replicas).expect("checked when it was asked for")
     }
 
-    /// The same without the values of the environment.
+    /// Does it run something, and not only hold capacity?
+    pub fn runs(&self) -> bool {
+        self.image.is_some() || !self.manifests.is_empty()
+    }
+
+    /// The same without the values of the environment, and without manifests.
     pub fn redacted(&self) -> Spec {
         let names = self.env.keys().chain(self.sealed_env.keys());
         let env = names.map(|key| (key.clone(), "•••".to_owned())).collect();
-        Spec { env, sealed_env: BTreeMap::new(), ..self.clone() }
+        Spec { env, sealed_env: BTreeMap::new(), manifests: Vec::new(), ..self.clone() }
     }
 
     fn check(&self, resource_field: &str) -> Result<(), Invalid> {

@@ -40,10 +40,12 @@ pub(crate) struct Args {
     /// Where to keep images and containers [default: ./paddock-agent]
     #[arg(long, env = "PADDOCK_AGENT_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// What runs containers: `embedded`, `docker` (or Podman), `auto` for the first that works, or
-    /// `simulated` to go through the motions without containers [default: auto]
+    /// What runs containers: `embedded`, `docker` (or Podman), `auto` for the first of these that works,
+    /// `kubernetes`, or `simulated` to go through the motions without containers [default: auto]
     #[arg(long, env = "PADDOCK_RUNTIME", value_name = "NAME")]
     runtime: Option<String>,
+    #[command(flatten)]
+    kubernetes: Kubernetes,
     /// Credentials of registries, in a file as `docker login` writes it
     #[arg(long, env = "PADDOCK_REGISTRY_AUTH_FILE", value_name = "FILE")]
     registry_auth_file: Option<PathBuf>,
@@ -53,7 +55,7 @@ pub(crate) struct Args {
     /// Whether containers of the embedded runtime may reach the world [default: true]
     #[arg(long, env = "PADDOCK_EGRESS", value_name = "BOOL")]
     egress: Option<String>,
-    /// What the cluster has, such as cpu=4,ram=8Gi [default: what this machine has]
+    /// What the cluster has, such as cpu=4,ram=8Gi [default: what this machine has, or the nodes]
     #[arg(long, env = "PADDOCK_AGENT_CAPACITY", value_name = "TYPE=QUANTITY,…")]
     capacity: Option<String>,
     /// How logs are written: `text` or `json` [default: text]
@@ -64,6 +66,46 @@ pub(crate) struct Args {
     log: Option<String>,
 }
 
+/// What an agent of a Kubernetes is told.
+#[derive(clap::Args)]
+struct Kubernetes {
+    /// With `--runtime kubernetes`: how it is reached [default: as a pod of it]
+    #[arg(long, env = "PADDOCK_KUBECONFIG", value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// With `--runtime kubernetes`: where deployments go [default: where the agent is]
+    #[arg(
+        long = "kubernetes-namespace",
+        env = "PADDOCK_KUBERNETES_NAMESPACE",
+        value_name = "NAME"
+    )]
+    namespace: Option<String>,
+    /// With `--runtime kubernetes`: a Secret there with credentials of registries
+    #[arg(
+        long = "kubernetes-pull-secret",
+        env = "PADDOCK_KUBERNETES_PULL_SECRET",
+        value_name = "NAME"
+    )]
+    pull_secret: Option<String>,
+    /// With `--runtime kubernetes`: the ClusterRole to take in namespaces of instances
+    #[arg(
+        long = "kubernetes-instance-role",
+        env = "PADDOCK_KUBERNETES_INSTANCE_ROLE",
+        value_name = "NAME"
+    )]
+    instance_role: Option<String>,
+}
+
+impl From<Kubernetes> for agent::kubernetes::Options {
+    fn from(args: Kubernetes) -> Self {
+        Self {
+            kubeconfig: args.kubeconfig,
+            namespace: args.namespace,
+            pull_secret: args.pull_secret,
+            instance_role: args.instance_role,
+        }
+    }
+}
+
 /// Runs the agent until it is told to stop, or the server refuses it.
 pub(crate) async fn run(args: Args, server: Option<String>) -> anyhow::Result<()> {
     let format = log_format(args.log_format.as_deref())?;
@@ -71,16 +113,18 @@ pub(crate) async fn run(args: Args, server: Option<String>) -> anyhow::Result<()
     let signal = stop_on_signal()?;
     let token = Token::find(args.token_file)?;
     let connection = Arc::new(Connection::new(server.as_deref(), token)?);
+    let is_kubernetes = args.runtime.as_deref() == Some("kubernetes");
     let capacity = match args.capacity.as_deref() {
-        Some(text) => parse_capacity(text)?,
-        None => machine::capacity(),
+        Some(text) => Some(parse_capacity(text)?),
+        None => Some(machine::capacity()).filter(|_| !is_kubernetes),
     };
     let dir = args.data_dir.unwrap_or_else(|| "./paddock-agent".into());
     let (images, size) = (args.registry_auth_file, args.max_image_size);
-    let runtime = agent_runtime(args.runtime, images, size, args.egress, &dir)?;
+    let runtime =
+        agent_runtime(args.runtime, images, size, args.egress, args.kubernetes.into(), &dir)?;
     let _lock = take_dir(&dir)?;
     let runtime = runtime::start(runtime).await?;
-    let pulse = Pulse::new(connection.clone(), runtime.name(), &capacity);
+    let pulse = Pulse::new(connection.clone(), runtime.clone(), capacity);
     let link = Arc::new(HttpLink::new(connection.clone()));
     let logs = logs::answer_all(connection, runtime.clone());
     tokio::select! {

@@ -35,7 +35,7 @@ pub(crate) struct Settings {
 pub(crate) async fn start(settings: Settings) -> anyhow::Result<Arc<AnyRuntime>> {
     let Settings { choice, dir, registries, max_image_bytes, egress } = settings;
     let instance = match choice {
-        Choice::Simulated(_) => String::new(),
+        Choice::Simulated(_) | Choice::Kubernetes(_) => String::new(),
         _ => instance(&dir)?,
     };
     let embedded = embedded::Options {

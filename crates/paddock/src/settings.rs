@@ -330,11 +330,18 @@ pub(crate) fn agent_runtime(
     registry_auth_file: Option<PathBuf>,
     max_image_size: Option<String>,
     egress: Option<String>,
+    kubernetes: agent::kubernetes::Options,
     data_dir: &Path,
 ) -> anyhow::Result<runtime::Settings> {
+    let is_kubernetes = runtime.as_deref() == Some("kubernetes");
+    let runtime = runtime.filter(|_| !is_kubernetes);
     let of_runtime =
         Args { runtime, registry_auth_file, max_image_size, egress, ..Args::default() };
-    of_runtime.runtime(data_dir)
+    let settings = of_runtime.runtime(data_dir)?;
+    if is_kubernetes {
+        return Ok(runtime::Settings { choice: Choice::Kubernetes(kubernetes), ..settings });
+    }
+    Ok(settings)
 }
 
 /// How logs are written, by its name.

@@ -1,6 +1,7 @@
 //! Fixtures for tests: both databases, a clock to turn, a whole server in this process, and a client
 //! that checks every answer against the OpenAPI documents.
 
+pub mod apiserver;
 mod books;
 mod client;
 mod clock;

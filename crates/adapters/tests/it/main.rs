@@ -6,6 +6,7 @@ mod bind;
 mod canned;
 mod fake;
 mod keycloak;
+mod kubernetes;
 mod moto;
 mod oidc;
 mod oidc_lookup;

@@ -8,7 +8,7 @@
 mod body;
 mod fault;
 mod found;
-mod logs;
+pub(in crate::runtime) mod logs;
 mod options;
 mod pull;
 mod socket;

@@ -7,6 +7,8 @@ mod choosing;
 mod contract;
 mod docker;
 mod engine;
+mod kubernetes;
+mod kubernetes_instances;
 mod lab;
 mod limits;
 mod packing;

@@ -19,6 +19,9 @@ use crate::idempotency::Once;
 use crate::page::{List, Query, Slice, id};
 use crate::{App, Problem};
 
+/// Whose clusters can be asked for. The worker of clusters does not ask the others yet.
+const SERVED: [Provider; 2] = [Provider::Local, Provider::Agent];
+
 /// A cluster.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Cluster {
@@ -233,8 +236,8 @@ impl Wanted {
     fn checked(self) -> Result<NewCluster, Problem> {
         let provider = match self.provider.as_deref() {
             None => Provider::Local,
-            Some(text) => text.parse().map_err(|_| {
-                let known = Provider::ALL.iter().map(|p| p.as_str()).collect::<Vec<_>>().join(", ");
+            Some(text) => SERVED.into_iter().find(|p| p.as_str() == text).ok_or_else(|| {
+                let known = SERVED.map(Provider::as_str).join(", ");
                 Problem::field(
                     "provider",
                     format!("is none of those that this server has: {known}"),

@@ -141,8 +141,8 @@ async fn lines(
         let on = store::cluster::get(&mut app.db.read().await?, Scope::All, place.cluster).await?;
         let (id, from) = (replica.id, from.clone());
         let lines = match on.provider {
-            Provider::Agent => app.relay.ask(on.id, id, from, follow).await,
             Provider::Local => app.logs.logs(id, from, follow).await,
+            _ => app.relay.ask(on.id, id, from, follow).await,
         };
         let lines = lines.map_err(Problem::unavailable)?;
         return Ok(if follow { with_the_rest(app.clone(), id, lines) } else { lines });

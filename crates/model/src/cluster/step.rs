@@ -133,6 +133,7 @@ fn waits_for(provider: Provider) -> &'static str {
             "Waits for its agent: make a token with \"paddock cluster token\" and start \"paddock \
              agent\" with it beside the cluster."
         }
+        Provider::Kubernetes | Provider::Terraform => "Waits for the agent on it to speak.",
     }
 }
 

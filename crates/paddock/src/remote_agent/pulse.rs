@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent::AnyRuntime;
 use anyhow::bail;
 use model::Resources;
+use model::cluster::NewNode;
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -21,7 +23,9 @@ const WITHIN: Duration = Duration::from_secs(10);
 /// What gives the signs.
 pub(super) struct Pulse {
     connection: Arc<Connection>,
-    body: Value,
+    runtime: Arc<AnyRuntime>,
+    /// What its machines have; without it, the runtime knows.
+    capacity: Option<Resources>,
 }
 
 #[derive(Deserialize)]
@@ -32,10 +36,25 @@ struct Heard {
 }
 
 impl Pulse {
-    pub(super) fn new(connection: Arc<Connection>, runtime: &str, capacity: &Resources) -> Self {
+    pub(super) fn new(
+        connection: Arc<Connection>,
+        runtime: Arc<AnyRuntime>,
+        capacity: Option<Resources>,
+    ) -> Self {
+        Self { connection, runtime, capacity }
+    }
+
+    fn body(&self) -> Value {
         let version = env!("CARGO_PKG_VERSION");
-        let body = json!({ "version": version, "runtime": runtime, "capacity": capacity });
-        Self { connection, body }
+        let mut body = json!({ "version": version, "runtime": self.runtime.name() });
+        let nodes = self.runtime.nodes().filter(|nodes| !nodes.is_empty());
+        match (&self.capacity, nodes) {
+            (Some(capacity), _) => body["capacity"] = json!(capacity),
+            (None, Some(nodes)) => body["nodes"] = nodes.iter().map(node).collect(),
+            // Not known yet, or none can be used now: what was said before holds.
+            (None, None) => {}
+        }
+        body
     }
 
     /// Goes on until the server refuses us.
@@ -70,9 +89,14 @@ impl Pulse {
     }
 
     async fn once(&self) -> Result<Heard, Failure> {
-        let body = Some(&self.body);
-        let sent = self.connection.call(Method::POST, "heartbeat", &[], body, WITHIN).await?;
+        let body = self.body();
+        let sent =
+            self.connection.call(Method::POST, "heartbeat", &[], Some(&body), WITHIN).await?;
         let read = sent.json().await;
         read.map_err(|error| Failure::Passing(format!("the answer is not understood: {error}")))
     }
+}
+
+fn node(node: &NewNode) -> Value {
+    json!({ "name": node.name, "capacity": node.capacity, "labels": node.labels })
 }

@@ -18,6 +18,7 @@ mod fleet_outside;
 mod fleet_real;
 mod fleet_sdk;
 mod house;
+mod kubernetes;
 mod process;
 mod real;
 mod server;

@@ -21,16 +21,16 @@ const LOOK: Duration = Duration::from_millis(250);
 
 /// A place in a log: engines only know times, and many lines may have the same.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct At {
+pub(in crate::runtime) struct At {
     /// Nanoseconds since 1970.
-    nanos: i64,
+    pub(in crate::runtime) nanos: i64,
     /// How many lines of that time are before it.
-    lines: u64,
+    pub(in crate::runtime) lines: u64,
 }
 
 impl At {
     /// The place after a line of this time that follows.
-    fn after(self, nanos: i64) -> Self {
+    pub(in crate::runtime) fn after(self, nanos: i64) -> Self {
         if nanos == self.nanos {
             At { nanos, lines: self.lines + 1 }
         } else {
@@ -38,7 +38,7 @@ impl At {
         }
     }
 
-    fn of(cursor: &Cursor) -> Self {
+    pub(in crate::runtime) fn of(cursor: &Cursor) -> Self {
         cursor.numbers().map_or_else(At::default, |(nanos, lines)| At { nanos, lines })
     }
 }
@@ -163,7 +163,7 @@ impl Reader {
 }
 
 /// The time before a line, and the line without its end.
-fn split(text: &str) -> Option<(i64, &str)> {
+pub(in crate::runtime) fn split(text: &str) -> Option<(i64, &str)> {
     let text = text.strip_suffix('\n').unwrap_or(text);
     let (time, rest) = text.split_once(' ').unwrap_or((text, ""));
     let at: Time = time.parse().ok()?;

@@ -1,0 +1,244 @@
+//! The objects that make a Kubernetes a cluster of Paddock.
+
+use engine::port::Access;
+use model::cluster::{Kubernetes, PULL_SECRET};
+use model::{ClusterId, Quantity, Resources, Secret};
+use serde_json::{Value, json};
+
+use super::Reached;
+use super::names::{self, AGENT, CLUSTER, HOME, MADE, MANAGED_BY, NAME, PULL, QUOTA};
+use super::rules;
+
+/// What the agent itself asks for.
+const AGENT_CPU: Quantity = Quantity::from_milli(50);
+const AGENT_RAM: Quantity = Quantity::whole(64 << 20);
+const RBAC: &str = "rbac.authorization.k8s.io";
+/// Nobody in particular: the agent needs no rights on its machine.
+const NOBODY: u32 = 65532;
+
+/// An object, where its kind is found: group, version, plural.
+pub(super) struct Part {
+    pub(super) at: (&'static str, &'static str, &'static str),
+    pub(super) is_inside: bool,
+    pub(super) object: Value,
+}
+
+impl Part {
+    fn name(&self) -> &str {
+        self.object["metadata"]["name"].as_str().unwrap_or_default()
+    }
+
+    /// For sentences: what it is.
+    pub(super) fn words(&self) -> String {
+        format!("{} {}", self.object["kind"].as_str().unwrap_or_default(), self.name())
+    }
+}
+
+/// What is written on all of them.
+pub(super) fn labels(id: ClusterId) -> Value {
+    json!({MANAGED_BY.0: MANAGED_BY.1, CLUSTER: id.to_string()})
+}
+
+/// The namespace. One that we make has rules for what runs there: nothing that reaches the machine.
+pub(super) fn namespace(id: ClusterId, name: &str, is_made: bool) -> Value {
+    let mut object = json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": name, "labels": labels(id)}});
+    if is_made {
+        object["metadata"]["annotations"] = json!({MADE: "true"});
+        object["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = json!("baseline");
+    }
+    object
+}
+
+impl Reached<'_> {
+    /// All but the namespace, in the order in which they are applied.
+    pub(super) fn parts(&self, agent: &Access, custom: &[String]) -> Vec<Part> {
+        let mut parts = self.quota();
+        parts.extend(self.roles(custom));
+        parts.push(self.token(agent));
+        parts.extend(self.pull_secret());
+        parts.push(self.agent(agent));
+        parts
+    }
+
+    fn part(
+        &self,
+        api_version: &'static str,
+        kind: &str,
+        plural: &'static str,
+        name: &str,
+        rest: Value,
+    ) -> Part {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let is_inside = !kind.starts_with("Cluster");
+        let mut object = rest;
+        object["apiVersion"] = json!(api_version);
+        object["kind"] = json!(kind);
+        object["metadata"] = json!({"name": name, "labels": labels(self.order.id)});
+        if is_inside {
+            object["metadata"]["namespace"] = json!(self.settings.namespace);
+        }
+        Part { at: (group, version, plural), is_inside, object }
+    }
+
+    /// The quota, beside which the agent fits; what asks for nothing is counted as a little.
+    fn quota(&self) -> Vec<Part> {
+        let hard = hard(&self.settings);
+        if hard.as_object().is_none_or(serde_json::Map::is_empty) {
+            return Vec::new();
+        }
+        let least = json!({"type": "Container", "defaultRequest": {"cpu": "1m", "memory": "1Mi"}});
+        let spec = json!({"spec": {"limits": [least]}});
+        vec![
+            self.part("v1", "LimitRange", "limitranges", QUOTA, spec),
+            self.part(
+                "v1",
+                "ResourceQuota",
+                "resourcequotas",
+                QUOTA,
+                json!({"spec": {"hard": hard}}),
+            ),
+        ]
+    }
+
+    fn roles(&self, custom: &[String]) -> Vec<Part> {
+        let (id, version) = (self.order.id, "rbac.authorization.k8s.io/v1");
+        let (all, instances) = (names::everywhere(id), names::instances(id));
+        let subjects = json!([{"kind": "ServiceAccount", "name": AGENT, "namespace": self.settings.namespace}]);
+        let bound = |kind: &str, name: &str| json!({"subjects": subjects, "roleRef": {"apiGroup": RBAC, "kind": kind, "name": name}});
+        let role = |rules: Value| json!({ "rules": rules });
+        vec![
+            self.part("v1", "ServiceAccount", "serviceaccounts", AGENT, json!({})),
+            self.part(
+                version,
+                "ClusterRole",
+                "clusterroles",
+                &instances,
+                role(rules::inside(custom)),
+            ),
+            self.part(
+                version,
+                "ClusterRole",
+                "clusterroles",
+                &all,
+                role(rules::everywhere(custom, &instances)),
+            ),
+            self.part(
+                version,
+                "ClusterRoleBinding",
+                "clusterrolebindings",
+                &all,
+                bound("ClusterRole", &all),
+            ),
+            self.part(version, "Role", "roles", AGENT, role(rules::inside(custom))),
+            self.part(version, "RoleBinding", "rolebindings", AGENT, bound("Role", AGENT)),
+        ]
+    }
+
+    fn token(&self, agent: &Access) -> Part {
+        let data = json!({"token": encoded(&agent.token), "server": encoded(&Secret::new(&*agent.server))});
+        self.part("v1", "Secret", "secrets", AGENT, json!({"type": "Opaque", "data": data}))
+    }
+
+    fn pull_secret(&self) -> Option<Part> {
+        let data = json!({".dockerconfigjson": encoded(self.order.secrets.get(PULL_SECRET)?)});
+        let rest = json!({"type": "kubernetes.io/dockerconfigjson", "data": data});
+        Some(self.part("v1", "Secret", "secrets", PULL, rest))
+    }
+
+    /// The agent. Only one at a time: it is replaced, not rolled.
+    fn agent(&self, agent: &Access) -> Part {
+        let labels =
+            json!({NAME: AGENT, MANAGED_BY.0: MANAGED_BY.1, CLUSTER: self.order.id.to_string()});
+        let mut spec = json!({
+            "serviceAccountName": AGENT,
+            "enableServiceLinks": false,
+            "securityContext": {"runAsNonRoot": true, "runAsUser": NOBODY, "runAsGroup": NOBODY,
+                "fsGroup": NOBODY, "seccompProfile": {"type": "RuntimeDefault"}},
+            "containers": [self.container(agent)],
+            "volumes": [
+                {"name": "token", "secret": {"secretName": AGENT}},
+                {"name": "data", "emptyDir": {}},
+            ],
+        });
+        if self.order.secrets.contains_key(PULL_SECRET) {
+            spec["imagePullSecrets"] = json!([{ "name": PULL }]);
+        }
+        self.part(
+            "apps/v1",
+            "Deployment",
+            "deployments",
+            AGENT,
+            json!({"spec": {
+                "replicas": 1, "minReadySeconds": 2, "revisionHistoryLimit": 1,
+                "strategy": {"type": "Recreate"},
+                "selector": {"matchLabels": {NAME: AGENT, CLUSTER: self.order.id.to_string()}},
+                "template": {"metadata": {"labels": labels}, "spec": spec},
+            }}),
+        )
+    }
+
+    fn container(&self, agent: &Access) -> Value {
+        let mut env = vec![
+            json!({"name": "PADDOCK_KUBERNETES_NAMESPACE", "value": self.settings.namespace}),
+            json!({"name": "PADDOCK_KUBERNETES_INSTANCE_ROLE", "value": names::instances(self.order.id)}),
+        ];
+        if self.order.secrets.contains_key(PULL_SECRET) {
+            env.push(json!({"name": "PADDOCK_KUBERNETES_PULL_SECRET", "value": PULL}));
+        }
+        json!({
+            "name": "agent", "image": agent.image,
+            "args": ["agent", "--runtime", "kubernetes", "--server", agent.server,
+                "--token-file", "/etc/paddock/token", "--data-dir", "/data"],
+            "env": env,
+            "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
+            "securityContext": {"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
+                "capabilities": {"drop": ["ALL"]}},
+            "volumeMounts": [
+                {"name": "token", "mountPath": "/etc/paddock", "readOnly": true},
+                {"name": "data", "mountPath": "/data"},
+            ],
+        })
+    }
+}
+
+/// The name of an instance's namespace's label that says whose it is, as a selector.
+pub(super) fn of_instances(settings: &Kubernetes) -> String {
+    format!("{HOME}={}", settings.namespace)
+}
+
+fn encoded(secret: &Secret) -> String {
+    data_encoding::BASE64.encode(secret.reveal().as_bytes())
+}
+
+/// The quota as Kubernetes counts. What it does not count is left out.
+fn hard(settings: &Kubernetes) -> Value {
+    let mut hard = serde_json::Map::new();
+    for (kind, amount) in with_agent(&settings.quota).iter() {
+        let (name, amount) = match kind {
+            "cpu" => ("requests.cpu".to_owned(), format!("{}m", amount.milli())),
+            "ram" => ("requests.memory".to_owned(), whole(amount)),
+            "gpu" => ("requests.nvidia.com/gpu".to_owned(), whole(amount)),
+            "pods" => ("pods".to_owned(), whole(amount)),
+            other if other.contains('/') => (format!("requests.{other}"), whole(amount)),
+            _ => continue,
+        };
+        hard.insert(name, json!(amount));
+    }
+    Value::Object(hard)
+}
+
+/// Users count what they run; the agent comes on top.
+fn with_agent(quota: &Resources) -> Resources {
+    let more = |kind: &str, amount: Quantity| match kind {
+        "cpu" => amount.plus(AGENT_CPU),
+        "ram" => amount.plus(AGENT_RAM),
+        "pods" => amount.plus(Quantity::whole(1)),
+        _ => amount,
+    };
+    quota.iter().map(|(kind, amount)| (kind.to_owned(), more(kind, amount))).collect()
+}
+
+fn whole(amount: Quantity) -> String {
+    ((amount.milli() + 999) / 1000).to_string()
+}

@@ -1,0 +1,465 @@
+//! The provider of Kubernetes against a server that answers like an apiserver.
+
+use std::time::Duration;
+
+use adapters::guard;
+use adapters::kubernetes::Kubernetes;
+use engine::port::{Access, Fault, Order, Progress, Provider};
+use model::cluster::{self, KUBECONFIG, PULL_SECRET, Settings};
+use model::{ClusterId, Secret, Xid};
+use serde_json::{Value, json};
+use testing::apiserver::{Apiserver, Fault as Wrong, Kind, Misbehave};
+
+use super::fake::prepare;
+
+const NS: &str = "paddock";
+const AGENT: &str = "paddock-agent";
+const TOKEN: &str = "ag3nt-token";
+
+fn provider() -> Kubernetes {
+    prepare();
+    let options = guard::Options {
+        first_delay: Duration::from_millis(1),
+        longest_delay: Duration::from_millis(2),
+        failures_to_open: 100,
+        ..Kubernetes::options()
+    };
+    Kubernetes::new(options, || 1)
+}
+
+fn order(server: &Apiserver, number: u32) -> Order {
+    with_config(&server.kubeconfig("t0ken"), number)
+}
+
+fn with_config(kubeconfig: &str, number: u32) -> Order {
+    let settings = cluster::Kubernetes::default();
+    Order {
+        id: ClusterId(Xid::new(1, [0; 5], number)),
+        name: "far".into(),
+        cloud_provider: "own".into(),
+        region: "here".into(),
+        capacity: model::Resources::default(),
+        settings: Settings::Kubernetes(settings),
+        secrets: [(KUBECONFIG.to_owned(), Secret::new(kubeconfig))].into(),
+    }
+}
+
+fn agent() -> Access {
+    Access {
+        server: "https://paddock.example.com".into(),
+        token: Secret::new(TOKEN),
+        image: "registry.local/paddock:1".into(),
+    }
+}
+
+fn refused<T: std::fmt::Debug>(answer: Result<T, Fault>) -> String {
+    match answer {
+        Err(Fault::Refused(why)) => why,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+fn unavailable<T: std::fmt::Debug>(answer: Result<T, Fault>) -> String {
+    match answer {
+        Err(Fault::Unavailable(why)) => why,
+        other => panic!("not unavailable: {other:?}"),
+    }
+}
+
+fn going(answer: Result<Progress, Fault>) -> String {
+    match answer {
+        Ok(Progress::Going(why)) => why,
+        other => panic!("not going: {other:?}"),
+    }
+}
+
+/// Prepares it to its end, with an agent that runs.
+async fn prepared(server: &Apiserver, provider: &Kubernetes, order: &Order) {
+    going(provider.prepare(order, &agent()).await);
+    server.controller().available(NS, AGENT);
+    let done = provider.prepare(order, &agent()).await.unwrap();
+    assert!(matches!(done, Progress::Done(_)), "{done:?}");
+}
+
+fn get(server: &Apiserver, group: &str, plural: &str, name: &str) -> Value {
+    server.controller().get(group, plural, NS, name).unwrap_or_else(|| panic!("no {plural} {name}"))
+}
+
+#[tokio::test]
+async fn a_kubernetes_is_known_by_its_oldest_namespace() {
+    let server = Apiserver::start().await;
+    let (provider, order) = (provider(), order(&server, 1));
+    let uid =
+        server.controller().get("", "namespaces", "", "kube-system").unwrap()["metadata"]["uid"]
+            .clone();
+    for answer in [provider.create(&order).await, provider.status(&order).await] {
+        let Ok(Progress::Done(made)) = answer else { panic!("{answer:?}") };
+        assert_eq!(json!(made.foreign_id), uid);
+    }
+    let reviews =
+        server.lines().iter().filter(|line| line.contains("selfsubjectaccessreviews")).count();
+    assert_eq!(reviews, 48, "each right is asked for");
+}
+
+#[tokio::test]
+async fn every_missing_right_is_named() {
+    let server = Apiserver::start().await;
+    server.deny("create", "apps", "deployments");
+    server.deny("patch", "", "namespaces");
+    let why = refused(provider().create(&order(&server, 1)).await);
+    assert!(
+        why.ends_with(
+            "it may not patch namespaces; may not create deployments.apps in the namespace paddock"
+        ),
+        "{why}"
+    );
+}
+
+#[tokio::test]
+async fn kubeconfigs_that_can_not_be_used() {
+    let server = Apiserver::start().await;
+    let good = server.kubeconfig("s3cret");
+    let user = |with: &str| good.replace("token: \"s3cret\"", with);
+    let cases = [
+        ("{{{ s3cret".to_owned(), "is not YAML"),
+        ("s3cret: 1".to_owned(), "no current-context"),
+        (good.replace("current-context: test", "current-context: other"), "has no context other"),
+        (good.replace("cluster: test,", "cluster: gone,"), "has no cluster gone"),
+        (good.replace("user: test}", "user: gone}"), "has no user gone"),
+        (good.replace("http://", "ftp://"), "is no address"),
+        (good.replace(&server.address(), "not an address"), "kubeconfig can't be used"),
+        (
+            user("exec: {apiVersion: client.authentication.k8s.io/v1, command: s3cret}"),
+            "with a program",
+        ),
+        (user("auth-provider: {name: gcp}"), "with a program"),
+        (user("tokenFile: /etc/s3cret"), "tokenFile names a file"),
+        (
+            user("client-certificate: /s3cret, client-key: /s3cret"),
+            "client-certificate names a file",
+        ),
+        (user("client-certificate-data: czNjcmV0, client-key: /s3cret"), "client-key names a file"),
+        (
+            good.replace("{server:", "{certificate-authority: /s3cret, server:"),
+            "certificate-authority names",
+        ),
+        (good.replace("{server:", "{proxy-url: \"http://s3cret\", server:"), "names a proxy"),
+        (
+            good.replace("{server:", "{certificate-authority-data: czNjcmV0, server:"),
+            "kubeconfig can't be used",
+        ),
+    ];
+    for (text, part) in cases {
+        let answer = provider().create(&with_config(&text, 1)).await;
+        // Without TLS, certificates that are none are not looked at.
+        if part == "kubeconfig can't be used" && answer.is_ok() {
+            continue;
+        }
+        let why = refused(answer);
+        assert!(why.contains(part) && !why.contains("s3cret"), "{text}: {why}");
+    }
+    assert!(server.lines().iter().all(|line| !line.starts_with("PATCH")));
+    let mut none = with_config("", 1);
+    none.secrets.clear();
+    assert!(refused(provider().create(&none).await).contains("no kubeconfig was given"));
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_the_way_there() {
+    let server = Apiserver::start().await;
+    server.set_tokens(&["other"]);
+    let why = refused(provider().create(&order(&server, 1)).await);
+    assert!(why.contains("wrong or have expired") && !why.contains("t0ken"), "{why}");
+    server.set_tokens(&[]);
+    for (how, part) in [
+        (Misbehave::Status(500), "answered 500"),
+        (Misbehave::Status(503), "answered 503"),
+        (Misbehave::Busy(1), "429"),
+        (Misbehave::Garbage, "make no sense"),
+        (Misbehave::Cut, "can't be reached"),
+    ] {
+        server.fault(Wrong::new("GET", "kube-system", 3, how.clone()));
+        let why = unavailable(provider().status(&order(&server, 1)).await);
+        assert!(why.contains(part), "{how:?}: {why}");
+        assert_eq!(server.faults_left(), 0, "{how:?} was tried three times");
+        // One failure is made up for.
+        server.fault(Wrong::new("GET", "kube-system", 1, how));
+        provider().status(&order(&server, 1)).await.unwrap();
+    }
+    server.stop().await;
+    let why = unavailable(provider().status(&order(&server, 1)).await);
+    assert!(why.contains("The Kubernetes of the cluster far can't be reached"), "{why}");
+    server.again().await;
+    provider().status(&order(&server, 1)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_down_does_not_keep_others_from_being_asked() {
+    let (up, down) = (Apiserver::start().await, Apiserver::start().await);
+    down.stop().await;
+    prepare();
+    let options = guard::Options { attempts: 1, failures_to_open: 1, ..Kubernetes::options() };
+    let provider = Kubernetes::new(options, || 1);
+    unavailable(provider.status(&order(&down, 1)).await);
+    let why = unavailable(provider.status(&order(&down, 1)).await);
+    assert!(why.contains("is not asked again before"), "{why}");
+    provider.status(&order(&up, 2)).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_prepared() {
+    let server = Apiserver::start().await;
+    server.define(Kind::new("acme.example.com", "v1", "Widget", "widgets"));
+    let (provider, mut order) = (provider(), order(&server, 1));
+    order.secrets.insert(PULL_SECRET.into(), Secret::new("{\"auths\":{}}"));
+    let mut settings = cluster::Kubernetes::default();
+    settings.quota.set("cpu", "4".parse().unwrap());
+    settings.quota.set("ram", "1Gi".parse().unwrap());
+    settings.quota.set("gpu", "1".parse().unwrap());
+    order.settings = Settings::Kubernetes(settings);
+    let why = going(provider.prepare(&order, &agent()).await);
+    assert_eq!(why, "The agent is being started.");
+
+    let asked = server.asked();
+    let patches: Vec<_> = asked.iter().filter(|asked| asked.method == "PATCH").collect();
+    assert_eq!(patches.len(), 11);
+    for patch in &patches {
+        assert_eq!(patch.content_type, "application/apply-patch+yaml");
+        assert_eq!(
+            (patch.param("fieldManager"), patch.param("force")),
+            (Some("paddock"), Some("true"))
+        );
+        let labels = &patch.body["metadata"]["labels"];
+        assert_eq!(labels["app.kubernetes.io/managed-by"], "paddock", "{}", patch.path);
+        assert_eq!(labels["paddock.dev/cluster"], order.id.to_string());
+    }
+    let hard = &get(&server, "", "resourcequotas", "paddock")["spec"]["hard"];
+    let memory = (1i64 << 30) + (64 << 20);
+    assert_eq!(
+        *hard,
+        json!({"requests.cpu": "4050m", "requests.memory": memory.to_string(),
+        "requests.nvidia.com/gpu": "1"})
+    );
+    let namespace = server.controller().get("", "namespaces", "", NS).unwrap();
+    assert_eq!(namespace["metadata"]["annotations"]["paddock.dev/made"], "true");
+    let secret = get(&server, "", "secrets", AGENT);
+    assert_eq!(secret["data"]["token"], data_encoding::BASE64.encode(TOKEN.as_bytes()));
+    let pull = get(&server, "", "secrets", "paddock-pull");
+    assert_eq!(pull["type"], "kubernetes.io/dockerconfigjson");
+
+    let agent = get(&server, "apps", "deployments", AGENT);
+    assert!(!agent.to_string().contains(TOKEN), "the token is in the Secret alone");
+    let pod = &agent["spec"]["template"]["spec"];
+    assert_eq!(pod["imagePullSecrets"], json!([{"name": "paddock-pull"}]));
+    assert_eq!(
+        (&pod["securityContext"]["runAsNonRoot"], &pod["serviceAccountName"]),
+        (&json!(true), &json!(AGENT))
+    );
+    let container = &pod["containers"][0];
+    assert_eq!(container["image"], "registry.local/paddock:1");
+    assert_eq!(container["securityContext"]["capabilities"]["drop"], json!(["ALL"]));
+    let args = container["args"].to_string();
+    assert!(
+        args.contains("\"kubernetes\"") && args.contains("https://paddock.example.com"),
+        "{args}"
+    );
+
+    let role = get(&server, "rbac.authorization.k8s.io", "roles", AGENT)["rules"].to_string();
+    assert!(
+        role.contains("acme.example.com") && !role.contains("authorization.k8s.io\""),
+        "{role}"
+    );
+    server.controller().available(NS, AGENT);
+    let done = provider.prepare(&order, &self::agent()).await.unwrap();
+    assert!(matches!(done, Progress::Done(ref made) if made.foreign_id.is_some()), "{done:?}");
+}
+
+#[tokio::test]
+async fn preparing_again_mends_and_tidies_and_changes_nothing_else() {
+    let server = Apiserver::start().await;
+    let (provider, mut order) = (provider(), order(&server, 1));
+    let mut settings = cluster::Kubernetes::default();
+    settings.quota.set("cpu", "4".parse().unwrap());
+    order.settings = Settings::Kubernetes(settings);
+    order.secrets.insert(PULL_SECRET.into(), Secret::new("{}"));
+    prepared(&server, &provider, &order).await;
+    let before = get(&server, "apps", "deployments", AGENT);
+    prepared_again(&provider, &order).await;
+    assert_eq!(get(&server, "apps", "deployments", AGENT), before, "applied twice is applied once");
+
+    let scaled = json!({"spec": {"replicas": 0}});
+    server.controller().patch("apps", "deployments", NS, AGENT, &scaled);
+    order.settings = Settings::Kubernetes(cluster::Kubernetes::default());
+    order.secrets.remove(PULL_SECRET);
+    let _ = provider.prepare(&order, &agent()).await.unwrap();
+    assert_eq!(get(&server, "apps", "deployments", AGENT)["spec"]["replicas"], 1);
+    for (plural, name) in
+        [("resourcequotas", "paddock"), ("limitranges", "paddock"), ("secrets", "paddock-pull")]
+    {
+        assert!(server.controller().get("", plural, NS, name).is_none(), "{plural}");
+    }
+}
+
+async fn prepared_again(provider: &Kubernetes, order: &Order) {
+    let done = provider.prepare(order, &agent()).await.unwrap();
+    assert!(matches!(done, Progress::Done(_)), "{done:?}");
+}
+
+#[tokio::test]
+async fn why_the_agent_does_not_run() {
+    let server = Apiserver::start().await;
+    let (provider, order) = (provider(), order(&server, 1));
+    going(provider.prepare(&order, &agent()).await);
+    let deployment = get(&server, "apps", "deployments", AGENT);
+    let waiting = |reason: &str, message: &str| {
+        json!({"name": "agent", "image": "registry.local/paddock:1", "ready": false, "restartCount": 3,
+            "state": {"waiting": {"reason": reason, "message": message}},
+            "lastState": {"terminated": {"exitCode": 7}}})
+    };
+    for (container, part) in [
+        (
+            waiting("ImagePullBackOff", "not found"),
+            "The agent's image registry.local/paddock:1 can't be pulled: not found.",
+        ),
+        (
+            waiting("CrashLoopBackOff", "back-off"),
+            "The agent ends with code 7 again and again (3 restarts)",
+        ),
+        (
+            waiting("CreateContainerConfigError", "no secret"),
+            "CreateContainerConfigError: no secret.",
+        ),
+        (waiting("ContainerCreating", ""), "The agent is being started."),
+    ] {
+        server.controller().pod(&deployment, "Pending", &container);
+        let why = going(provider.prepare(&order, &agent()).await);
+        assert!(why.contains(part), "{why}");
+    }
+    let pod = format!("{AGENT}-abcde");
+    let unplaced = json!({"status": {"conditions": [{"type": "PodScheduled", "status": "False",
+        "reason": "Unschedulable", "message": "0/1 nodes are available."}]}});
+    server.controller().patch("", "pods", NS, &pod, &unplaced);
+    let why = going(provider.prepare(&order, &agent()).await);
+    assert_eq!(why, "No node takes the agent: 0/1 nodes are available.");
+    server.controller().remove("", "pods", NS, &pod);
+    let failed = json!({"status": {"conditions": [{"type": "ReplicaFailure", "status": "True",
+        "message": "exceeded quota"}]}});
+    server.controller().patch("apps", "deployments", NS, AGENT, &failed);
+    let why = going(provider.prepare(&order, &agent()).await);
+    assert_eq!(why, "The agent's pod can't be made: exceeded quota.");
+}
+
+#[tokio::test]
+async fn a_namespace_of_another_cluster_is_not_taken_over() {
+    let server = Apiserver::start().await;
+    let provider = provider();
+    prepared(&server, &provider, &order(&server, 1)).await;
+    let before = server.controller().list("", "secrets");
+    let why = refused(provider.prepare(&order(&server, 2), &agent()).await);
+    assert!(why.contains("belongs to another cluster of Paddock"), "{why}");
+    let removed = provider.remove(&order(&server, 2)).await.unwrap();
+    assert!(matches!(removed, Progress::Done(_)), "{removed:?}");
+    assert_eq!(
+        server.controller().list("", "secrets"),
+        before,
+        "nothing of the other's was touched"
+    );
+    assert!(server.controller().get("apps", "deployments", NS, AGENT).is_some());
+    let mut own = order(&server, 3);
+    own.settings = Settings::Kubernetes(cluster::Kubernetes {
+        namespace: "kube-system".into(),
+        ..Default::default()
+    });
+    assert!(
+        refused(provider.prepare(&own, &agent()).await).contains("belongs to Kubernetes itself")
+    );
+}
+
+#[tokio::test]
+async fn all_that_was_made_goes_and_is_waited_for() {
+    let server = Apiserver::start().await;
+    let (provider, order) = (provider(), order(&server, 1));
+    prepared(&server, &provider, &order).await;
+    let instance = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kind-1",
+        "labels": {"paddock.dev/home": NS}}});
+    server.controller().put("", "namespaces", instance);
+    server.linger(true);
+    assert_eq!(going(provider.remove(&order).await), "The agent is being stopped.");
+    assert_eq!(
+        going(provider.remove(&order).await),
+        "1 namespaces of instances are being removed."
+    );
+    server.controller().finish("kind-1");
+    let why = going(provider.remove(&order).await);
+    assert_eq!(why, "The namespace paddock is being removed.");
+    // Until it is gone nobody can move in.
+    let why = going(provider.prepare(&order, &agent()).await);
+    assert!(why.contains("is still being removed"), "{why}");
+    going(provider.remove(&order).await);
+    server.controller().finish(NS);
+    for _ in 0..2 {
+        let gone = provider.remove(&order).await.unwrap();
+        assert!(matches!(gone, Progress::Done(_)), "{gone:?}");
+    }
+    for plural in ["clusterroles", "clusterrolebindings"] {
+        assert_eq!(
+            server.controller().list("rbac.authorization.k8s.io", plural),
+            Vec::<Value>::new()
+        );
+    }
+    assert!(server.controller().get("", "namespaces", "", "default").is_some());
+}
+
+#[tokio::test]
+async fn a_namespace_that_was_there_before_stays() {
+    let server = Apiserver::start().await;
+    server.controller().namespace(NS);
+    let theirs = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "theirs", "namespace": NS}});
+    server.controller().put("", "secrets", theirs);
+    let (provider, order) = (provider(), order(&server, 1));
+    prepared(&server, &provider, &order).await;
+    let left = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "left", "namespace": NS,
+        "labels": {"paddock.dev/replica": "x.0"}}});
+    server.controller().put("batch", "jobs", left);
+    going(provider.remove(&order).await);
+    assert_eq!(going(provider.remove(&order).await), "1 objects of deployments are being removed.");
+    let gone = provider.remove(&order).await.unwrap();
+    assert!(matches!(gone, Progress::Done(_)), "{gone:?}");
+    let namespace = server.controller().get("", "namespaces", "", NS).unwrap();
+    assert!(namespace["metadata"]["labels"].get("paddock.dev/cluster").is_none(), "{namespace}");
+    let secrets = server.controller().list("", "secrets");
+    assert!(secrets.len() == 1 && secrets[0]["metadata"]["name"] == "theirs", "{secrets:?}");
+    for (group, plural) in
+        [("apps", "deployments"), ("", "serviceaccounts"), ("rbac.authorization.k8s.io", "roles")]
+    {
+        assert_eq!(server.controller().list(group, plural), Vec::<Value>::new(), "{plural}");
+    }
+}
+
+#[tokio::test]
+async fn faults_in_the_middle_are_made_up_for() {
+    let server = Apiserver::start().await;
+    let (provider, order) = (provider(), order(&server, 1));
+    for (part, how) in [
+        ("/secrets/", Misbehave::Status(409)),
+        ("/roles/", Misbehave::Busy(1)),
+        ("/serviceaccounts/", Misbehave::Status(500)),
+        ("/clusterroles/", Misbehave::Cut),
+    ] {
+        server.fault(Wrong::new("PATCH", part, 1, how));
+        let answer = provider.prepare(&order, &agent()).await;
+        assert!(answer.is_ok(), "{part}: {answer:?}");
+        assert_eq!(server.faults_left(), 0, "{part}");
+    }
+    server.fault(Wrong::new("PATCH", "/deployments/", 1, Misbehave::Status(422)));
+    let why = refused(provider.prepare(&order, &agent()).await);
+    assert!(why.contains("refuses to apply the Deployment paddock-agent"), "{why}");
+    server.deny("patch", "apps", "deployments");
+    let why = refused(provider.prepare(&order, &agent()).await);
+    assert!(
+        why.contains("does not allow Paddock to apply the Deployment")
+            && why.contains("cannot patch"),
+        "{why}"
+    );
+    assert!(!why.contains(TOKEN), "{why}");
+}

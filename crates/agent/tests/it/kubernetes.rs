@@ -1,0 +1,545 @@
+//! The runtime of Kubernetes against a server that answers like an apiserver; the test plays the
+//! controllers and the kubelets.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use agent::kubernetes::{Kubernetes, Options};
+use agent::{Condition, LogsFrom, Runtime};
+use futures_util::StreamExt as _;
+use model::agent::ReplicaId;
+use model::deployment::{Probe, Restart, Spec};
+use model::{DeploymentId, Xid};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use testing::apiserver::{Apiserver, Fault, Misbehave};
+
+pub(crate) const NS: &str = "paddock";
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+
+/// A server and an agent's runtime beside it.
+pub(crate) struct Lab {
+    pub(crate) server: Apiserver,
+    pub(crate) runtime: Kubernetes,
+    pub(crate) place: TempDir,
+}
+
+impl Lab {
+    pub(crate) async fn new() -> Self {
+        Self::with(None).await
+    }
+
+    pub(crate) async fn with(instance_role: Option<String>) -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let server = Apiserver::start().await;
+        server.controller().namespace(NS);
+        server.controller().node("n1", &json!({"cpu": "4", "memory": "8Gi"}));
+        let place = tempfile::tempdir().unwrap();
+        let kubeconfig = place.path().join("kubeconfig");
+        std::fs::write(&kubeconfig, server.kubeconfig("one")).unwrap();
+        let options = Options { instance_role, ..options(kubeconfig) };
+        let runtime = Kubernetes::probe(options).await.unwrap();
+        Self { server, runtime, place }
+    }
+
+    pub(crate) fn get(&self, group: &str, plural: &str, name: &str) -> Option<Value> {
+        self.server.controller().get(group, plural, NS, name)
+    }
+
+    /// Waits for a Deployment or a Job and has a pod of it run.
+    async fn run(&self, group: &str, plural: &str, name: &str) -> String {
+        let made = until(|| self.get(group, plural, name)).await;
+        self.server.controller().running_pod(&made)
+    }
+
+    /// Starts what runs.
+    pub(crate) async fn started(&self, id: ReplicaId, spec: &Spec) -> Condition {
+        let name = name(id);
+        let (group, plural) =
+            if spec.ports.is_empty() { ("batch", "jobs") } else { ("apps", "deployments") };
+        let (condition, _) =
+            tokio::join!(self.runtime.start_on(id, "n1", spec), self.run(group, plural, &name));
+        condition
+    }
+
+    /// How a replica is doing after a change that `how` makes.
+    pub(crate) async fn after(
+        &self,
+        id: ReplicaId,
+        seen: &Condition,
+        how: impl Future<Output = ()>,
+    ) -> Condition {
+        let changed = async {
+            let changed = self.runtime.changed(id, seen);
+            tokio::time::timeout(PATIENCE, changed).await.expect("the change is noticed")
+        };
+        tokio::join!(changed, how).0
+    }
+
+    fn crash(&self, id: ReplicaId, restarts: i32, code: i32, reason: &str) {
+        let status = json!({"status": {"containerStatuses": [{"name": "main", "image": "i", "imageID": "",
+            "ready": false, "restartCount": restarts,
+            "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}},
+            "lastState": {"terminated": {"exitCode": code, "reason": reason}}}]}});
+        let pod = format!("{}-abcde", name(id));
+        self.server.controller().patch("", "pods", NS, &pod, &status);
+    }
+}
+
+pub(crate) fn options(kubeconfig: PathBuf) -> Options {
+    Options { kubeconfig: Some(kubeconfig), namespace: Some(NS.into()), ..Options::default() }
+}
+
+pub(crate) fn replica(deployment: u32, number: u32) -> ReplicaId {
+    ReplicaId { deployment: DeploymentId(Xid::new(1, [0; 5], deployment)), number }
+}
+
+pub(crate) fn name(id: ReplicaId) -> String {
+    format!("paddock-{}-{}", id.deployment, id.number)
+}
+
+pub(crate) fn web() -> Spec {
+    let mut resources = model::Resources::default();
+    resources.set("cpu", "500m".parse().unwrap());
+    resources.set("ram", "64Mi".parse().unwrap());
+    resources.set("gpu", "1".parse().unwrap());
+    let env = [("PASSWORD".to_owned(), "s3cret".to_owned())].into();
+    Spec { image: Some("web:1".into()), resources, env, ports: vec![80, 81], ..Spec::default() }
+}
+
+fn job() -> Spec {
+    Spec { image: Some("job:1".into()), command: vec!["run".into()], ..Spec::default() }
+}
+
+pub(crate) async fn until<T>(look: impl Fn() -> Option<T>) -> T {
+    let wait = async {
+        loop {
+            if let Some(found) = look() {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, wait).await.expect("it becomes so")
+}
+
+pub(crate) fn reason(condition: Condition) -> String {
+    match condition {
+        Condition::Failed(why) | Condition::Restarting { reason: why } => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn an_image_is_a_deployment_with_a_service() {
+    let lab = Lab::new().await;
+    let id = replica(1, 0);
+    let service = format!("paddock-{}", id.deployment);
+    let condition = lab.started(id, &web()).await;
+    let endpoints: Vec<String> = [80, 81].map(|port| format!("{service}.{NS}.svc:{port}")).into();
+    assert_eq!(condition, Condition::Running { endpoints });
+
+    let made = lab.get("apps", "deployments", &name(id)).unwrap();
+    assert!(!made.to_string().contains("s3cret"), "the environment is in the Secret alone");
+    let pod = &made["spec"]["template"]["spec"];
+    assert_eq!(pod["automountServiceAccountToken"], false);
+    let pinned = pod.pointer("/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/matchFields/0");
+    assert_eq!(
+        *pinned.unwrap(),
+        json!({"key": "metadata.name", "operator": "In", "values": ["n1"]})
+    );
+    let container = &pod["containers"][0];
+    let amounts = json!({"cpu": "500m", "memory": "67108864", "nvidia.com/gpu": "1"});
+    assert_eq!(
+        (&container["resources"]["requests"], &container["resources"]["limits"]),
+        (&amounts, &amounts)
+    );
+    assert_eq!(container["env"][0]["valueFrom"]["secretKeyRef"]["name"], name(id));
+    let secret = lab.get("", "secrets", &name(id)).unwrap();
+    assert_eq!(secret["data"]["PASSWORD"], "czNjcmV0");
+    let made = lab.get("", "services", &service).unwrap();
+    assert_eq!(
+        made["spec"]["selector"],
+        json!({"paddock.dev/deployment": id.deployment.to_string()})
+    );
+    for asked in lab.server.asked().iter().filter(|asked| asked.method == "PATCH") {
+        assert_eq!(asked.content_type, "application/apply-patch+yaml");
+        assert_eq!(asked.param("fieldManager"), Some("paddock-agent"));
+        assert_eq!(asked.param("force"), Some("true"));
+    }
+
+    lab.runtime.stop(id).await.unwrap();
+    for (group, plural) in
+        [("apps", "deployments"), ("", "pods"), ("", "secrets"), ("", "services")]
+    {
+        assert_eq!(lab.server.controller().list(group, plural), Vec::<Value>::new(), "{plural}");
+    }
+    let removals = lab.server.asked().into_iter().filter(|asked| asked.method == "DELETE");
+    let policies: Vec<Value> =
+        removals.map(|asked| asked.body["propagationPolicy"].clone()).collect();
+    assert_eq!(policies, [json!("Foreground"), Value::Null, Value::Null], "after its pods");
+    lab.runtime.stop(id).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_happens_to_a_pod_is_told() {
+    let lab = Lab::new().await;
+    let id = replica(1, 0);
+    let spec = Spec { restart: Restart::Always, ..web() };
+    let running = lab.started(id, &spec).await;
+    let crashed = lab.after(id, &running, async { lab.crash(id, 1, 3, "Error") }).await;
+    let expected = "It ended with code 3. It is started again after 20 s (restart 2).";
+    assert_eq!(crashed, Condition::Restarting { reason: expected.into() });
+    let killed = lab.after(id, &crashed, async { lab.crash(id, 2, 137, "OOMKilled") }).await;
+    assert!(
+        reason(killed.clone()).starts_with("It was killed: it used more than its 64 MiB of ram.")
+    );
+    let made = lab.get("apps", "deployments", &name(id)).unwrap();
+    let again =
+        lab.after(id, &killed, async { drop(lab.server.controller().running_pod(&made)) }).await;
+    assert_eq!(again, running);
+    // A pod that is gone comes again; a Deployment that is gone does not.
+    let pod = format!("{}-abcde", name(id));
+    let gone =
+        lab.after(id, &again, async { lab.server.controller().remove("", "pods", NS, &pod) }).await;
+    assert!(reason(gone.clone()).contains("Kubernetes starts it again"), "{gone:?}");
+    let removed = async { lab.server.controller().remove("apps", "deployments", NS, &name(id)) };
+    let removed = lab.after(id, &gone, removed).await;
+    assert!(
+        matches!(removed, Condition::Failed(ref why) if why.contains("removed by someone else")),
+        "{removed:?}"
+    );
+}
+
+#[tokio::test]
+async fn why_something_does_not_start() {
+    let lab = Lab::new().await;
+    let waiting = |reason: &str| {
+        json!({"name": "main", "image": "i", "imageID": "", "ready": false, "restartCount": 0,
+            "state": {"waiting": {"reason": reason, "message": "manifest unknown"}}})
+    };
+    let id = replica(1, 0);
+    let play = async {
+        let made = until(|| lab.get("apps", "deployments", &name(id))).await;
+        lab.server.controller().pod(&made, "Pending", &waiting("ImagePullBackOff"));
+    };
+    let spec = web();
+    let (failed, ()) = tokio::join!(lab.runtime.start_on(id, "n1", &spec), play);
+    assert_eq!(
+        failed,
+        Condition::Failed("The image web:1 can't be pulled: manifest unknown.".into())
+    );
+
+    let id = replica(2, 0);
+    let quota = json!({"status": {"conditions": [{"type": "ReplicaFailure", "status": "True",
+        "reason": "FailedCreate", "message": "exceeded quota: paddock"}]}});
+    let play = async {
+        until(|| lab.get("apps", "deployments", &name(id))).await;
+        lab.server.controller().patch("apps", "deployments", NS, &name(id), &quota);
+    };
+    let (waits, ()) = tokio::join!(lab.runtime.start_on(id, "n1", &spec), play);
+    assert!(reason(waits).contains("FailedCreate: exceeded quota: paddock."));
+
+    let bad = Spec { env: [("1 bad".to_owned(), String::new())].into(), ..web() };
+    let why = reason(lab.runtime.start_on(replica(3, 0), "n1", &bad).await);
+    assert!(why.contains("can't set the variable 1 bad"), "{why}");
+    assert_eq!(lab.get("", "secrets", &name(replica(3, 0))), None);
+    lab.server.deny("patch", "apps", "deployments");
+    let why = reason(lab.runtime.start_on(replica(4, 0), "n1", &web()).await);
+    assert!(
+        why.starts_with("Kubernetes refuses to apply the Deployment")
+            && why.contains("cannot patch"),
+        "{why}"
+    );
+}
+
+#[tokio::test]
+async fn who_must_answer_runs_when_it_does_and_fails_when_it_is_late() {
+    let lab = Lab::new().await;
+    let probe = |within| Some(Probe { port: 80, http: Some(("/ok".into(), 200)), within });
+    let id = replica(1, 0);
+    let silent = json!({"name": "main", "image": "i", "imageID": "", "ready": false, "restartCount": 0,
+        "state": {"running": {}}});
+    let play = async {
+        let made = until(|| lab.get("apps", "deployments", &name(id))).await;
+        let asked = &made["spec"]["template"]["spec"]["containers"][0]["readinessProbe"]["httpGet"];
+        assert_eq!(*asked, json!({"path": "/ok", "port": 80}));
+        lab.server.controller().pod(&made, "Running", &silent);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        lab.server.controller().running_pod(&made);
+    };
+    let spec = Spec { ready: probe(60), ..web() };
+    let (running, ()) = tokio::join!(lab.runtime.start_on(id, "n1", &spec), play);
+    assert!(matches!(running, Condition::Running { .. }), "{running:?}");
+    let id = replica(2, 0);
+    let play = async {
+        let made = until(|| lab.get("apps", "deployments", &name(id))).await;
+        lab.server.controller().pod(&made, "Running", &silent);
+    };
+    let spec = Spec { ready: probe(0), ..web() };
+    let (late, ()) = tokio::join!(lab.runtime.start_on(id, "n1", &spec), play);
+    assert_eq!(late, Condition::Failed("It did not answer on port 80 within 0 s.".into()));
+}
+
+#[tokio::test]
+async fn what_runs_to_its_end_is_a_job() {
+    let lab = Lab::new().await;
+    let (good, bad) = (replica(1, 0), replica(2, 0));
+    let never = Spec { restart: Restart::Never, ..job() };
+    let ended = |code: i32| {
+        json!({"name": "main", "image": "i", "imageID": "", "ready": false, "restartCount": 0,
+            "state": {"terminated": {"exitCode": code, "reason": "x"}}})
+    };
+    for (id, spec, code) in [(good, job(), 0), (bad, never, 4)] {
+        let running = lab.started(id, &spec).await;
+        assert_eq!(running, Condition::Running { endpoints: vec![] });
+        let made = lab.get("batch", "jobs", &name(id)).unwrap();
+        let phase = if code == 0 { "Succeeded" } else { "Failed" };
+        let end = async { drop(lab.server.controller().pod(&made, phase, &ended(code))) };
+        let end = lab.after(id, &running, end).await;
+        match code {
+            0 => assert_eq!(end, Condition::Completed),
+            _ => assert_eq!(end, Condition::Failed("It ended with code 4.".into())),
+        }
+        lab.runtime.stop(id).await.unwrap();
+    }
+    assert_eq!(
+        lab.server.controller().list("", "pods"),
+        Vec::<Value>::new(),
+        "Jobs take their pods along"
+    );
+}
+
+#[tokio::test]
+async fn what_is_found_running_is_left_running_and_what_is_other_is_replaced() {
+    let lab = Lab::new().await;
+    let (id, other) = (replica(1, 0), replica(2, 0));
+    lab.started(id, &web()).await;
+    lab.started(other, &job()).await;
+    let before =
+        [lab.get("apps", "deployments", &name(id)), lab.get("batch", "jobs", &name(other))];
+    let runtime = Kubernetes::probe(options(lab.place.path().join("kubeconfig"))).await.unwrap();
+    let found = runtime.start_on(id, "n1", &web()).await;
+    assert!(matches!(found, Condition::Running { .. }), "{found:?}");
+    let found = runtime.start_on(other, "n1", &job()).await;
+    assert!(matches!(found, Condition::Running { .. }), "{found:?}");
+    let after = [lab.get("apps", "deployments", &name(id)), lab.get("batch", "jobs", &name(other))];
+    assert_eq!(before, after);
+    let newer = Spec { image: Some("job:2".into()), ..job() };
+    let uid = |job: Option<Value>| job.map(|job| job["metadata"]["uid"].clone());
+    let play = async {
+        let made = until(|| {
+            lab.get("batch", "jobs", &name(other)).filter(|job| {
+                job["metadata"]["uid"] != after[1].as_ref().unwrap()["metadata"]["uid"]
+            })
+        });
+        lab.server.controller().running_pod(&made.await);
+    };
+    tokio::join!(runtime.start_on(other, "n1", &newer), play);
+    assert_ne!(uid(lab.get("batch", "jobs", &name(other))), uid(after[1].clone()));
+}
+
+#[tokio::test]
+async fn replicas_share_one_service_and_the_last_takes_it_along() {
+    let lab = Lab::new().await;
+    let (one, two) = (replica(1, 0), replica(1, 1));
+    lab.started(one, &web()).await;
+    lab.started(two, &web()).await;
+    assert_eq!(lab.server.controller().list("", "services").len(), 1);
+    lab.runtime.stop(one).await.unwrap();
+    assert_eq!(lab.server.controller().list("", "services").len(), 1);
+    lab.runtime.stop(two).await.unwrap();
+    assert_eq!(lab.server.controller().list("", "services").len(), 0);
+}
+
+#[tokio::test]
+async fn what_somebody_else_has_made_is_not_touched() {
+    let lab = Lab::new().await;
+    let id = replica(1, 0);
+    let theirs = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name(id), "namespace": NS}});
+    let theirs = lab.server.controller().put("", "secrets", theirs);
+    let why = reason(lab.runtime.start_on(id, "n1", &web()).await);
+    assert!(why.contains("belongs to something else"), "{why}");
+    assert!(lab.runtime.stop(id).await.is_err());
+    assert_eq!(lab.get("", "secrets", &name(id)), Some(theirs));
+}
+
+#[tokio::test]
+async fn what_is_on_its_way_out_is_waited_for() {
+    let lab = Lab::new().await;
+    let (id, controller) = (replica(1, 0), lab.server.controller());
+    lab.started(id, &web()).await;
+    let old = lab.get("apps", "deployments", &name(id)).unwrap();
+    let going = json!({"metadata": {"deletionTimestamp": "2025-01-01T00:00:00Z", "finalizers": ["foregroundDeletion"]}});
+    controller.patch("apps", "deployments", NS, &name(id), &going);
+    let spec = web();
+    let play = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        controller.remove("apps", "deployments", NS, &name(id));
+        let is_new = |now: &Value| now["metadata"]["uid"] != old["metadata"]["uid"];
+        let made = until(|| lab.get("apps", "deployments", &name(id)).filter(is_new)).await;
+        controller.running_pod(&made);
+    };
+    let (running, ()) = tokio::join!(lab.runtime.start_on(id, "n1", &spec), play);
+    assert!(matches!(running, Condition::Running { .. }), "{running:?}");
+    // Nobody finishes it; then somebody does.
+    lab.server.linger(true);
+    let finish = async {
+        let is_going = |now: &Value| now["metadata"]["deletionTimestamp"].is_string();
+        until(|| lab.get("apps", "deployments", &name(id)).filter(is_going)).await;
+        assert!(lab.get("", "secrets", &name(id)).is_some(), "the record stays to the end");
+        controller.remove("apps", "deployments", NS, &name(id));
+    };
+    let (stopped, ()) = tokio::join!(lab.runtime.stop(id), finish);
+    stopped.unwrap();
+    assert!(lab.get("", "secrets", &name(id)).is_none());
+}
+
+#[tokio::test]
+async fn many_replicas_need_one_watch_for_each_kind() {
+    let lab = Lab::new().await;
+    for number in 0..20 {
+        lab.started(replica(1, number), &web()).await;
+    }
+    let watches = lab.server.asked().into_iter().filter(|asked| asked.param("watch").is_some());
+    let mut paths: Vec<String> = watches.map(|asked| asked.path).collect();
+    paths.sort();
+    assert_eq!(
+        paths,
+        [
+            "/api/v1/namespaces",
+            "/api/v1/nodes",
+            "/api/v1/pods",
+            "/apis/apps/v1/deployments",
+            "/apis/batch/v1/jobs"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn watches_survive_whatever_happens_to_them() {
+    let lab = Lab::new().await;
+    let id = replica(1, 0);
+    let mut seen = lab.started(id, &Spec { restart: Restart::Always, ..web() }).await;
+    for (number, what) in
+        ["410 event", "410 answer", "restart", "token", "busy", "garbage", "cut"].iter().enumerate()
+    {
+        let fault = |how| {
+            lab.server.fault(Fault::new("GET", "/pods?", 1, how));
+        };
+        match *what {
+            // What they know is too old, when they are not looking.
+            "410 event" => lab.server.compact(),
+            "410 answer" => {
+                lab.server.refuse_old(true);
+                lab.server.stop().await;
+                lab.server.compact();
+                lab.server.again().await;
+            }
+            "restart" => {
+                lab.server.stop().await;
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                lab.server.again().await;
+            }
+            "token" => {
+                lab.server.set_tokens(&["two"]);
+                lab.server.stop().await;
+                lab.server.again().await;
+                std::fs::write(lab.place.path().join("kubeconfig"), lab.server.kubeconfig("two"))
+                    .unwrap();
+            }
+            other => {
+                fault(match other {
+                    "busy" => Misbehave::Busy(1),
+                    "garbage" => Misbehave::Garbage,
+                    _ => Misbehave::Cut,
+                });
+                lab.server.stop().await;
+                lab.server.again().await;
+            }
+        }
+        let crash = i32::try_from(number).unwrap() + 1;
+        let now = lab.after(id, &seen, async { lab.crash(id, crash, 1, "Error") }).await;
+        assert!(
+            reason(now.clone()).contains(&format!("(restart {})", crash + 1)),
+            "{what}: {now:?}"
+        );
+        seen = now;
+    }
+    assert_eq!(lab.server.faults_left(), 0);
+}
+
+#[tokio::test]
+async fn faults_of_the_apiserver_do_not_fail_a_start_or_a_stop() {
+    let lab = Lab::new().await;
+    let id = replica(1, 0);
+    for how in
+        [Misbehave::Status(409), Misbehave::Busy(1), Misbehave::Status(500), Misbehave::Status(503)]
+    {
+        lab.server.fault(Fault::new("PATCH", "/deployments/", 1, how));
+    }
+    lab.server.fault(Fault::new("PATCH", "/services/", 1, Misbehave::Cut));
+    lab.server.fault(Fault::new("DELETE", "/deployments/", 1, Misbehave::Status(504)));
+    lab.server.fault(Fault::new("GET", "/secrets", 1, Misbehave::Garbage));
+    let running = lab.started(id, &web()).await;
+    assert!(matches!(running, Condition::Running { .. }), "{running:?}");
+    lab.runtime.stop(id).await.unwrap();
+    assert_eq!(lab.server.faults_left(), 0);
+    assert_eq!(lab.server.controller().list("apps", "deployments"), Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn logs_are_read_and_followed_and_taken_up_again() {
+    let lab = Lab::new().await;
+    let id = replica(1, 0);
+    lab.started(id, &web()).await;
+    let pod = format!("{}-abcde", name(id));
+    let say = |second: u32, text: &str| {
+        let line = format!("2025-01-01T00:00:{second:02}.000000001Z {text}");
+        lab.server.controller().say(NS, &pod, &line);
+    };
+    say(1, "one");
+    say(2, "two");
+    say(2, "three");
+    let texts = async |from: LogsFrom| -> Vec<String> {
+        let lines = lab.runtime.logs(id, from, false);
+        lines.map(|line| line.text).collect().await
+    };
+    assert_eq!(texts(LogsFrom::Start).await, ["one", "two", "three"]);
+    assert_eq!(texts(LogsFrom::Last(2)).await, ["two", "three"]);
+    let lines: Vec<_> = lab.runtime.logs(id, LogsFrom::Start, false).collect().await;
+    assert_eq!(texts(LogsFrom::After(lines[1].next.clone())).await, ["three"]);
+    let asked = lab.server.asked();
+    let last = asked.iter().rfind(|asked| asked.path.ends_with("/log")).unwrap();
+    assert_eq!(last.param("sinceTime"), Some("2025-01-01T00:00:02Z"));
+
+    let mut follow = lab.runtime.logs(id, LogsFrom::Last(1), true);
+    assert_eq!(follow.next().await.unwrap().text, "three");
+    say(3, "four");
+    assert_eq!(follow.next().await.unwrap().text, "four");
+    // The connection breaks, and nothing is told twice.
+    lab.server.stop().await;
+    lab.server.again().await;
+    say(4, "five");
+    assert_eq!(follow.next().await.unwrap().text, "five");
+    lab.runtime.stop(id).await.unwrap();
+    let end = tokio::time::timeout(PATIENCE, follow.next()).await.unwrap();
+    assert_eq!(end, None);
+}
+
+#[tokio::test]
+async fn a_way_there_that_can_not_be_used() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let Err(why) = Kubernetes::probe(options("nowhere".into())).await else { panic!() };
+    assert!(why.starts_with("--kubeconfig: nowhere can't be used"), "{why}");
+    let Err(why) = Kubernetes::probe(Options::default()).await else { panic!() };
+    assert!(why.contains("name a file with --kubeconfig"), "{why}");
+    let server = Apiserver::start().await;
+    server.deny("list", "", "nodes");
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("kubeconfig");
+    std::fs::write(&path, server.kubeconfig("t")).unwrap();
+    let Err(why) = Kubernetes::probe(options(path)).await else { panic!() };
+    assert!(why.contains("refuses to list nodes") && why.contains("cannot list resource"), "{why}");
+}

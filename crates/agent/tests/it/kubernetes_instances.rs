@@ -1,0 +1,130 @@
+//! Instances that are what their manifests say, and the nodes that they run on.
+
+use agent::kubernetes::Kubernetes;
+use agent::{Condition, Runtime};
+use model::deployment::Spec;
+use serde_json::{Value, json};
+use testing::apiserver::Kind;
+
+use super::kubernetes::{Lab, NS, name, options, reason, replica, until, web};
+
+fn instance(space: &str) -> Spec {
+    let meta = json!({"name": "bus", "namespace": space});
+    let manifests = vec![
+        json!({"apiVersion": "acme.example.com/v1", "kind": "Kettle", "metadata": meta, "spec": {"cups": 2}}),
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": {"replicas": 1,
+            "selector": {}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {}}}}),
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {"clusterIP": "10.9.0.1",
+            "ports": [{"port": 9092}]}}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {}}),
+    ];
+    Spec { image: Some("unused:1".into()), manifests, ..Spec::default() }
+}
+
+#[tokio::test]
+async fn an_instance_is_what_its_manifests_say() {
+    let lab = Lab::with(Some("paddock-x-instances".into())).await;
+    lab.server.define(Kind::new("acme.example.com", "v1", "Kettle", "kettles"));
+    let id = replica(1, 0);
+    let controller = lab.server.controller();
+    let ready = |status: &str, reason: &str| {
+        json!({"status": {"observedGeneration": 1, "conditions": [{"type": "Ready", "status": status,
+            "reason": reason, "message": "No water"}]}})
+    };
+    let play = async {
+        until(|| controller.get("apps", "deployments", "kind-1", "bus")).await;
+        controller.available("kind-1", "bus");
+        until(|| controller.get("", "configmaps", "kind-1", "bus")).await;
+        controller.patch("acme.example.com", "kettles", "kind-1", "bus", &ready("False", "Cold"));
+    };
+    let spec = instance("kind-1");
+    let (waits, ()) = tokio::join!(lab.runtime.start_on(id, "n1", &spec), play);
+    assert_eq!(reason(waits.clone()), "Its Kettle bus is not ready: Cold: No water.");
+    let boil = async {
+        controller.patch("acme.example.com", "kettles", "kind-1", "bus", &ready("True", "Hot"));
+    };
+    let running = lab.after(id, &waits, boil).await;
+    assert_eq!(running, Condition::Running { endpoints: vec!["10.9.0.1:9092".into()] });
+
+    let space = controller.get("", "namespaces", "", "kind-1").unwrap();
+    assert_eq!(space["metadata"]["labels"]["paddock.dev/home"], NS);
+    let bound = controller
+        .get("rbac.authorization.k8s.io", "rolebindings", "kind-1", "paddock-agent")
+        .unwrap();
+    assert_eq!(bound["roleRef"]["name"], "paddock-x-instances");
+    let made = controller.get("apps", "deployments", "kind-1", "bus").unwrap();
+    let label = format!("{}.0", id.deployment);
+    for labels in [&made["metadata"]["labels"], &made["spec"]["template"]["metadata"]["labels"]] {
+        assert_eq!(labels["paddock.dev/replica"], label);
+    }
+    assert_eq!(made["spec"]["template"]["metadata"]["labels"]["a"], "b");
+
+    // Whoever comes next removes it, though it never saw it start: the last first.
+    lab.server.forget();
+    let runtime = Kubernetes::probe(options(lab.place.path().join("kubeconfig"))).await.unwrap();
+    runtime.stop(id).await.unwrap();
+    let lines = lab.server.lines();
+    let removed: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("DELETE ")).collect();
+    let ends = [
+        "/configmaps/bus",
+        "/services/bus",
+        "/deployments/bus",
+        "/kettles/bus",
+        "/namespaces/kind-1",
+    ];
+    assert_eq!(removed.len(), 6, "{removed:?}");
+    assert!(removed.iter().zip(ends).all(|(path, end)| path.ends_with(end)), "{removed:?}");
+    assert_eq!(controller.get("", "namespaces", "", "kind-1"), None);
+    assert_eq!(lab.get("", "secrets", &name(id)), None);
+}
+
+#[tokio::test]
+async fn instances_that_can_not_be_made() {
+    let lab = Lab::new().await;
+    let why = reason(lab.runtime.start_on(replica(1, 0), "n1", &instance("kind-1")).await);
+    assert!(why.contains("does not know the kind Kettle of acme.example.com/v1"), "{why}");
+    let with = |object: Value| Spec { manifests: vec![object], ..Spec::default() };
+    let cluster_wide = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "mine"}});
+    let why = reason(lab.runtime.start_on(replica(2, 0), "n1", &with(cluster_wide)).await);
+    assert!(why.contains("Node mine belongs to no namespace"), "{why}");
+    let stolen = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "kube-system"}});
+    let why = reason(lab.runtime.start_on(replica(3, 0), "n1", &with(stolen)).await);
+    assert!(why.contains("There is a Namespace kube-system already"), "{why}");
+    assert_eq!(lab.server.controller().list("", "secrets"), Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn nodes_have_what_others_leave() {
+    let lab = Lab::new().await;
+    let controller = lab.server.controller();
+    controller.node(
+        "n2.rack.local",
+        &json!({"cpu": "7910m", "memory": "16Gi", "nvidia.com/gpu": "2",
+        "acme.com/fpga": "1", "pods": "110", "ephemeral-storage": "1Gi"}),
+    );
+    for (name, patch) in [
+        ("closed", json!({"spec": {"unschedulable": true}})),
+        ("broken", json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}})),
+        ("master", json!({"spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}})),
+    ] {
+        controller.node(name, &json!({"cpu": "4"}));
+        controller.patch("", "nodes", "", name, &patch);
+    }
+    controller.foreign_pod("dns", "n1", &json!({"cpu": "100m", "memory": "1Gi"}));
+    controller.foreign_pod("over", "n1", &json!({"cpu": "3"}));
+    controller.patch("", "pods", "kube-system", "over", &json!({"status": {"phase": "Succeeded"}}));
+    lab.started(replica(1, 0), &web()).await;
+    let nodes = until(|| {
+        let nodes = lab.runtime.nodes()?;
+        (nodes.len() == 2 && nodes[0].capacity.get("cpu").milli() == 3900).then_some(nodes)
+    });
+    let nodes = nodes.await;
+    let amounts = |at: usize| -> Vec<(String, i64)> {
+        nodes[at].capacity.iter().map(|(kind, amount)| (kind.to_owned(), amount.milli())).collect()
+    };
+    assert_eq!((&*nodes[0].name, &*nodes[1].name), ("n1", "n2-rack-local"));
+    assert_eq!(amounts(0), [("cpu".to_owned(), 3900), ("ram".to_owned(), 7000 << 30)]);
+    let all = [("acme.com/fpga", 1000), ("cpu", 7910), ("gpu", 2000), ("ram", 16000 << 30)];
+    assert_eq!(amounts(1), all.map(|(kind, amount)| (kind.to_owned(), amount)));
+    assert_eq!(nodes[0].labels["kubernetes.io/hostname"], "n1");
+}

@@ -1,0 +1,255 @@
+//! A Kubernetes as a cluster, from its registration to its removal: a real server and a real agent, with
+//! a server that answers like an apiserver, and with a real one where `PADDOCK_TEST_KUBECONFIG` names it.
+//!
+//! The body is the same for both. Where there is nobody who makes pods of Deployments, be it that the
+//! apiserver is ours or that it stands alone, the test plays them.
+
+mod field;
+mod real;
+
+use std::fs::{self, File};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use adapters::guard;
+use adapters::kubernetes::Kubernetes;
+use engine::port::{Access, Order, Progress, Provider};
+use model::Secret;
+use model::cluster::{self, KUBECONFIG, Settings};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use testing::Client;
+
+use super::process::{self, BINARY, PASSWORD, Server, Setup, bare};
+use field::Field;
+
+const PATIENCE: Duration = Duration::from_mins(3);
+const LINE: &str = "hello from a pod";
+
+/// An agent that ends with the test.
+struct Agent {
+    child: Child,
+    place: TempDir,
+}
+
+impl Agent {
+    fn start(server: &str, token: &str, kubeconfig: &str, namespace: &str) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join("token"), token).unwrap();
+        fs::write(place.path().join("kubeconfig"), kubeconfig).unwrap();
+        let mut agent = Self { child: spawn(&place, server, namespace), place };
+        assert!(agent.child.try_wait().unwrap().is_none(), "{}", agent.stderr());
+        agent
+    }
+
+    fn again(&mut self, server: &str, namespace: &str) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.child = spawn(&self.place, server, namespace);
+    }
+
+    fn stderr(&self) -> String {
+        fs::read_to_string(self.place.path().join("stderr")).unwrap()
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn spawn(place: &TempDir, server: &str, namespace: &str) -> Child {
+    let err = File::options().create(true).append(true).open(place.path().join("stderr")).unwrap();
+    let mut command = bare(BINARY);
+    command.args(["agent", "--server", server, "--runtime", "kubernetes", "--token-file", "token"]);
+    command.args(["--kubeconfig", "kubeconfig", "--kubernetes-namespace", namespace]);
+    command.current_dir(place.path()).stderr(err).spawn().unwrap()
+}
+
+/// A server, an owner, and a Kubernetes.
+struct World<F> {
+    server: Server,
+    ann: Client,
+    cli: process::Client,
+    field: F,
+    namespace: String,
+}
+
+impl<F: Field> World<F> {
+    async fn new(field: F, namespace: &str) -> Self {
+        let server = Setup::new().arg("--local-agent", "false").start();
+        let cli = server.owner("acme", "ann");
+        let ann = server.http_as("ann", PASSWORD).await;
+        Self { server, ann, cli, field, namespace: namespace.into() }
+    }
+
+    fn order(&self, id: &str) -> Order {
+        let settings =
+            cluster::Kubernetes { namespace: self.namespace.clone(), ..Default::default() };
+        Order {
+            id: id.parse().unwrap(),
+            name: "far".into(),
+            cloud_provider: "own".into(),
+            region: "here".into(),
+            capacity: model::Resources::default(),
+            settings: Settings::Kubernetes(settings),
+            secrets: [(KUBECONFIG.to_owned(), Secret::new(self.field.kubeconfig()))].into(),
+        }
+    }
+
+    async fn until(&self, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        let (started, mut last) = (Instant::now(), Value::Null);
+        while started.elapsed() < PATIENCE {
+            last = self.ann.get(&format!("/api/v1/{path}")).await.json;
+            if is_so(&last) {
+                return last;
+            }
+            self.field.play(&self.namespace).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("{path} does not become so: {last:#}");
+    }
+
+    /// Waits for something of the Kubernetes itself.
+    async fn until_there(&self, what: &str, is_so: impl AsyncFn() -> bool) {
+        let started = Instant::now();
+        while !is_so().await {
+            assert!(started.elapsed() < PATIENCE, "{what}");
+            self.field.play(&self.namespace).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Asks a provider until it is done; what it waited for last.
+    async fn done(&self, ask: impl AsyncFn() -> Progress) -> String {
+        let (started, mut last) = (Instant::now(), String::new());
+        while started.elapsed() < PATIENCE {
+            match ask().await {
+                Progress::Done(_) => return last,
+                Progress::Going(why) => last = why,
+            }
+            self.field.play(&self.namespace).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("it goes on and on: {last}");
+    }
+}
+
+/// Register, terraform, ready, deploy, scale, logs, drain, remove.
+async fn round_trip(world: World<impl Field>) {
+    let made = world.cli.json("cluster create far --provider agent");
+    let id = made["id"].as_str().unwrap().to_owned();
+    let token = world.cli.run("cluster token far").succeeds().stdout.trim().to_owned();
+    let provider = Kubernetes::new(guard::Options { attempts: 5, ..Kubernetes::options() }, || 7);
+    let order = world.order(&id);
+    let Progress::Done(found) = provider.create(&order).await.unwrap() else { panic!("not there") };
+    assert!(found.foreign_id.is_some());
+    let (server, image) = (world.server.address.clone(), "paddock-not-there:0".to_owned());
+    let access = Access { server, token: Secret::new(&*token), image };
+    for _ in 0..2 {
+        provider.prepare(&order, &access).await.unwrap();
+    }
+    assert!(world.field.has(&world.namespace, "apps", "deployments", "paddock-agent").await);
+
+    // The agent beside it, as its image can't be had there.
+    let kubeconfig = world.field.kubeconfig();
+    let mut agent = Agent::start(&world.server.address, &token, &kubeconfig, &world.namespace);
+    world.field.begin(&world.namespace).await;
+    let cluster = format!("clusters/{id}");
+    let has_nodes = |now: &Value| now["nodes"].as_array().is_some_and(|nodes| !nodes.is_empty());
+    world.until(&cluster, |now| now["status"] == "ready" && has_nodes(now)).await;
+
+    let script = format!("echo {LINE}; exec sleep 3600");
+    let body = json!({"name": "web", "image": world.field.image(), "command": ["sh", "-c", script],
+        "ports": [8080], "env": {"GREETING": "s3cret"}, "resources": {"cpu": "50m", "ram": "16Mi"}});
+    let deployment = world.ann.post("/api/v1/deployments", body).await.text("id");
+    let path = format!("deployments/{deployment}");
+    let running = world.until(&path, |now| now["status"] == "running").await;
+    let endpoint = running["endpoints"][0].as_str().unwrap();
+    assert!(endpoint.ends_with(":8080"), "{running:#}");
+    world.cli.run("deployment scale web 2").succeeds();
+    let both = |now: &Value| {
+        let replicas = now["replica_statuses"].as_array();
+        now["status"] == "running"
+            && replicas.is_some_and(|all| {
+                all.len() == 2 && all.iter().all(|one| one["status"] == "running")
+            })
+    };
+    world.until(&path, both).await;
+    let objects = [0, 1].map(|number| format!("paddock-{deployment}-{number}"));
+    for name in &objects {
+        assert!(world.field.has(&world.namespace, "apps", "deployments", name).await, "{name}");
+    }
+    if world.field.has_logs() {
+        world.field.play(&world.namespace).await;
+        let started = Instant::now();
+        while !world.cli.run("deployment logs web --replica 0").succeeds().stdout.contains(LINE) {
+            assert!(started.elapsed() < PATIENCE, "no log");
+        }
+    } else {
+        eprintln!("there is no kubelet: logs were not read");
+    }
+
+    // Another agent finds all of it.
+    agent.again(&world.server.address, &world.namespace);
+    world.cli.run("deployment scale web 1").succeeds();
+    let gone =
+        async || !world.field.has(&world.namespace, "apps", "deployments", &objects[1]).await;
+    world.until_there("one replica goes", gone).await;
+    world.until(&path, |now| now["status"] == "running").await;
+    world.cli.run("deployment delete web --yes").succeeds();
+    let used = |now: &Value| now["capacity"]["cpu"]["used"] == 0;
+    world.until(&cluster, used).await;
+    for (group, plural, name) in [
+        ("apps", "deployments", &objects[0]),
+        ("", "secrets", &objects[0]),
+        ("", "services", &format!("paddock-{deployment}")),
+    ] {
+        let gone = async || !world.field.has(&world.namespace, group, plural, name).await;
+        world.until_there(plural, gone).await;
+    }
+    let said = agent.stderr();
+    assert!(
+        !said.contains("s3cret") && !said.contains(&token) && !said.contains("panicked"),
+        "{said}"
+    );
+    drop(agent);
+
+    world.done(async || provider.remove(&order).await.unwrap()).await;
+    assert!(!world.field.has("", "", "namespaces", &world.namespace).await);
+    assert!(
+        !world
+            .field
+            .has("", "rbac.authorization.k8s.io", "clusterroles", &format!("paddock-{id}"))
+            .await
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kubernetes_that_answers_like_one_is_a_cluster() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let field = field::Fake::new().await;
+    round_trip(World::new(field, "paddock").await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_apiserver_that_stands_alone_is_a_cluster_with_those_who_are_played() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let server = testing::apiserver::Apiserver::start().await;
+    server.linger(true);
+    let field = real::Real::of(&server.kubeconfig("t0ken"), Duration::ZERO).await;
+    round_trip(World::new(field, "paddock-alone").await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_real_kubernetes_is_a_cluster() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let Some(field) = real::Real::find().await else {
+        println!("not run: PADDOCK_TEST_KUBECONFIG names no kubeconfig of a Kubernetes");
+        return;
+    };
+    let namespace = real::Real::namespace();
+    round_trip(World::new(field, &namespace).await).await;
+}
