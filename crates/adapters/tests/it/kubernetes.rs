@@ -385,6 +385,9 @@ async fn all_that_was_made_goes_and_is_waited_for() {
     server.controller().put("", "namespaces", instance);
     server.linger(true);
     assert_eq!(going(provider.remove(&order).await), "The agent is being stopped.");
+    assert_eq!(going(provider.remove(&order).await), "The agent is being stopped.");
+    // Its pods are gone, and then itself.
+    server.controller().remove("apps", "deployments", NS, AGENT);
     assert_eq!(
         going(provider.remove(&order).await),
         "1 namespaces of instances are being removed."
