@@ -10,7 +10,7 @@ use model::event::Kind;
 use model::work::{Key, Lane};
 use model::{ClusterId, OrganizationId, Place, Resources, Time};
 
-use crate::db::{Json, Row, Select, params, sql};
+use crate::db::{Json, Row, Select, params, readable, sql};
 use crate::deployment::losing;
 use crate::{Error, Page, Read, Result, Scope, Tx, capacity, event, work};
 
@@ -88,8 +88,11 @@ pub async fn get(read: &mut Read, scope: Scope, id: ClusterId) -> Result<Cluster
         .text(" ORDER BY p.node, p.kind")
         .all(read)
         .await?;
-    let clusters = from_rows(rows)?;
-    clusters.into_iter().next().ok_or_else(|| Error::not_found("cluster", id))
+    let is_there = !rows.is_empty();
+    match from_rows(rows)?.into_iter().next() {
+        None if is_there => Err(Error::Broken(format!("the cluster {id} can't be read"))),
+        found => found.ok_or_else(|| Error::not_found("cluster", id)),
+    }
 }
 
 /// One cluster that may be changed.
@@ -407,8 +410,7 @@ async fn note(tx: &mut Tx, id: ClusterId, change: &str) -> Result<Cluster> {
 /// Rows of one cluster follow each other, one per node and resource type.
 fn from_rows(rows: Vec<Row>) -> Result<Vec<Cluster>> {
     let mut clusters: Vec<Cluster> = Vec::new();
-    for mut row in rows {
-        let (cluster, labels) = read_cluster(&mut row)?;
+    for (cluster, labels, mut row) in readable(rows, read_cluster) {
         if clusters.last().is_none_or(|last| last.id != cluster.id) {
             clusters.push(cluster);
         }
@@ -438,7 +440,7 @@ fn add(cluster: &mut Cluster, node: String, labels: &Labels, kind: String, capac
 /// The labels of nodes, by their names.
 type Labels = BTreeMap<String, BTreeMap<String, String>>;
 
-fn read_cluster(row: &mut Row) -> Result<(Cluster, Labels)> {
+fn read_cluster(mut row: Row) -> Result<(Cluster, Labels, Row)> {
     let (id, organization_id, name) = (row.take()?, row.take()?, row.take()?);
     let (provider, cloud_provider, region) = (row.take()?, row.take()?, row.take()?);
     let (labels, nodes) = (row.take::<Json<_>>()?.0, row.take::<Json<Labels>>()?.0);
@@ -452,7 +454,7 @@ fn read_cluster(row: &mut Row) -> Result<(Cluster, Labels)> {
         labels,
         status: row.take()?,
         status_reason: row.take()?,
-        agent: heard(row)?,
+        agent: heard(&mut row)?,
         unreachable_at: row.take()?,
         capacity: BTreeMap::new(),
         nodes: Vec::new(),
@@ -464,7 +466,7 @@ fn read_cluster(row: &mut Row) -> Result<(Cluster, Labels)> {
         created_at: row.take()?,
         updated_at: row.take()?,
     };
-    Ok((cluster, nodes))
+    Ok((cluster, nodes, row))
 }
 
 fn heard(row: &mut Row) -> Result<Option<Heard>> {

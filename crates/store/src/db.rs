@@ -25,7 +25,7 @@ use crate::{Clock, Entropy, Error, Result, cluster, migration, organization, wor
 pub(crate) use select::Select;
 pub use sqlite::Durability;
 pub use value::{Column, Param, Row, Value};
-pub(crate) use value::{Json, params};
+pub(crate) use value::{Json, params, readable};
 
 /// A statement. Marks its text, so that a test finds it and prepares it on both engines.
 macro_rules! sql {

@@ -20,7 +20,7 @@ use model::replica::Replica;
 use model::work::{Key, Lane};
 use model::{ClusterId, DeploymentId, InstanceId, OrganizationId, Time};
 
-use crate::db::{Counter, Json, Row, Select, params, sql};
+use crate::db::{Counter, Json, Row, Select, params, readable, sql};
 use crate::{Error, Page, Read, Result, Scope, Tx, cluster, event, instance, organization};
 
 macro_rules! columns {
@@ -113,8 +113,8 @@ async fn insert(
 /// One deployment.
 pub async fn get(read: &mut Read, scope: Scope, id: DeploymentId) -> Result<Deployment> {
     let filter = Filter { id: Some(id), ..Filter::default() };
-    let found = list(read, scope, &filter, &Page::first(1)).await?;
-    found.into_iter().next().ok_or_else(|| Error::not_found("deployment", id))
+    let found = rows(read, scope, &filter, &Page::first(1)).await?.into_iter().next();
+    from_row(found.ok_or_else(|| Error::not_found("deployment", id))?)
 }
 
 /// A part of the deployments in scope.
@@ -124,16 +124,19 @@ pub async fn list(
     filter: &Filter,
     page: &Page,
 ) -> Result<Vec<Deployment>> {
+    Ok(readable(rows(read, scope, filter, page).await?, from_row))
+}
+
+async fn rows(read: &mut Read, scope: Scope, filter: &Filter, page: &Page) -> Result<Vec<Row>> {
     let own = scope.organization();
     let select =
         Select::new(concat!("SELECT ", columns!(), " FROM deployment WHERE deleted_at IS NULL"));
-    let rows = restricted(select, own.as_ref(), filter)
+    restricted(select, own.as_ref(), filter)
         .and("id > ?", page.after.as_ref())
         .then("ORDER BY id LIMIT ?", &page.limit)
         .then("OFFSET ?", &page.skip)
         .all(read)
-        .await?;
-    rows.into_iter().map(from_row).collect()
+        .await
 }
 
 /// The deployments in scope of which something waits, first in line first.
@@ -157,7 +160,7 @@ pub async fn queue(
         .then("ORDER BY priority DESC, created_at, id LIMIT ?", &limit)
         .all(read)
         .await?;
-    rows.into_iter().map(from_row).collect()
+    Ok(readable(rows, from_row))
 }
 
 /// How many deployments in scope there are.

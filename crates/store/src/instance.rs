@@ -11,7 +11,7 @@ use model::instance::{Instance, NewInstance, Status};
 use model::work::{Key, Lane};
 use model::{ClusterId, DeploymentId, InstanceId, OrganizationId, Xid};
 
-use crate::db::{Json, Row, Select, params, sql};
+use crate::db::{Json, Row, Select, params, readable, sql};
 use crate::deployment::hosting;
 use crate::{Error, Page, Read, Result, Scope, Tx, account, event, work};
 
@@ -105,8 +105,8 @@ pub async fn create(
 /// One instance.
 pub async fn get(read: &mut Read, scope: Scope, id: InstanceId) -> Result<Instance> {
     let filter = Filter { id: Some(id), ..Filter::default() };
-    let found = list(read, scope, &filter, &Page::first(1)).await?;
-    found.into_iter().next().ok_or_else(|| Error::not_found("instance", id))
+    let found = rows(read, scope, &filter, &Page::first(1)).await?.into_iter().next();
+    from_row(found.ok_or_else(|| Error::not_found("instance", id))?)
 }
 
 /// A part of the instances in scope, by id.
@@ -116,16 +116,19 @@ pub async fn list(
     filter: &Filter,
     page: &Page,
 ) -> Result<Vec<Instance>> {
+    Ok(readable(rows(read, scope, filter, page).await?, from_row))
+}
+
+async fn rows(read: &mut Read, scope: Scope, filter: &Filter, page: &Page) -> Result<Vec<Row>> {
     let own = scope.organization();
     let select =
         Select::new(concat!("SELECT ", columns!(), " FROM instance WHERE deleted_at IS NULL"));
-    let rows = restricted(select, own.as_ref(), filter)
+    restricted(select, own.as_ref(), filter)
         .and("id > ?", page.after.as_ref())
         .then("ORDER BY id LIMIT ?", &page.limit)
         .then("OFFSET ?", &page.skip)
         .all(read)
-        .await?;
-    rows.into_iter().map(from_row).collect()
+        .await
 }
 
 /// How many instances in scope there are.

@@ -46,6 +46,16 @@ impl Row {
     }
 }
 
+/// Reads the rows of a list, whose first column is an id. One that can't be read is said to be, and does
+/// not keep the others.
+pub(crate) fn readable<T>(rows: Vec<Row>, read: impl Fn(Row) -> Result<T>) -> Vec<T> {
+    let read = |row: Row| {
+        let id = row.0.as_slice().first().cloned();
+        read(row).inspect_err(|error| tracing::error!(?id, %error, "a row is left out")).ok()
+    };
+    rows.into_iter().filter_map(read).collect()
+}
+
 /// A document: kept as JSON text.
 #[derive(Debug)]
 pub(crate) struct Json<T>(pub(crate) T);

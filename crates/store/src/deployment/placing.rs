@@ -5,7 +5,7 @@ use model::replica::Replica;
 use model::{DeploymentId, OrganizationId, Place, ReplicaId, Time};
 
 use super::{columns, from_row, replica, take_if_there};
-use crate::db::{Select, params, sql};
+use crate::db::{Select, params, readable, sql};
 use crate::{Error, Page, Read, Result, Scope, Tx};
 
 /// Deployments with their replicas, as placement sees them.
@@ -25,7 +25,7 @@ pub async fn some(read: &mut Read, ids: &[DeploymentId]) -> Result<Standing> {
         let select =
             concat!("SELECT ", columns!(), " FROM deployment WHERE deleted_at IS NULL AND ");
         let rows = Select::new(select).one_of("id", &ids).all(read).await?;
-        deployments.extend(rows.into_iter().map(from_row).collect::<Result<Vec<_>>>()?);
+        deployments.extend(readable(rows, from_row));
     }
     with_replicas(read, deployments).await
 }

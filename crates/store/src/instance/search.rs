@@ -9,7 +9,7 @@ use model::instance::Instance;
 use model::search::{Direction, Expr, Op};
 
 use super::from_row;
-use crate::db::{Select, Value};
+use crate::db::{Select, Value, readable};
 use crate::{Error, Read, Result, Scope};
 
 /// What is looked for.
@@ -47,7 +47,7 @@ pub async fn list(
         .then("OFFSET ?", &skip)
         .all(read)
         .await?;
-    rows.into_iter().map(from_row).collect()
+    Ok(readable(rows, from_row))
 }
 
 /// How many are found.

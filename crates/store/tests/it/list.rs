@@ -2,7 +2,7 @@
 
 use model::event::Actor;
 use model::{DeploymentId, OrganizationId, Resources, Time};
-use store::{Page, Scope, cluster, deployment, event, invite, organization, user};
+use store::{Page, Scope, cluster, deployment, event, instance, invite, organization, user};
 use testing::{on_both_engines, rows};
 
 use crate::support::database;
@@ -21,6 +21,47 @@ fn given<T>(mask: u32, bit: u32, value: T) -> Option<T> {
 }
 
 on_both_engines! {
+    async fn one_row_that_can_not_be_read_does_not_spoil_a_list(engine: Engine) {
+        let database = database(engine).await;
+        let db = &database.db;
+        let own = rows::tenant(db, "acme").await.organization_id;
+        let cpu = || Resources::from([("cpu", 4)]);
+        let clusters =
+            [rows::cluster(db, Some(own), cpu()).await, rows::cluster(db, Some(own), cpu()).await];
+        let new = rows::new_deployment(None, None, cpu(), 0);
+        let deployments = [rows::deployment(db, own, &new).await, rows::deployment(db, own, &new).await];
+        let mut instances = Vec::new();
+        for name in ["a", "b"] {
+            instances.push(crate::search::instance(db, own, name).await);
+        }
+        let mut tx = db.begin(Actor::Server).await.unwrap();
+        for (column, id) in [
+            ("cluster SET hosting", clusters[0].id.to_string()),
+            ("deployment SET spec", deployments[0].id.to_string()),
+            ("instance SET detail", instances[0].id.to_string()),
+        ] {
+            let sql = format!("UPDATE {column} = 'broken' WHERE id = '{id}'");
+            assert_eq!(tx.run(&sql, &[]).await.unwrap(), 1);
+        }
+        tx.commit().await.unwrap();
+        let (mut read, page) = (db.read().await.unwrap(), Page::first(10));
+        let read = &mut read;
+        let found = cluster::list(read, Scope::All, &cluster::Filter::default(), &page).await.unwrap();
+        assert_eq!(found.iter().map(|one| one.id).collect::<Vec<_>>(), [clusters[1].id]);
+        let found = deployment::list(read, Scope::All, &deployment::Filter::default(), &page).await;
+        let found: Vec<_> = found.unwrap().into_iter().map(|one| one.id).collect();
+        assert!(found.contains(&deployments[1].id) && !found.contains(&deployments[0].id));
+        let placed = deployment::placing::all(read, &page).await.unwrap();
+        assert!(placed.iter().any(|(one, _)| one.id == deployments[1].id));
+        let found = instance::list(read, Scope::All, &instance::Filter::default(), &page).await.unwrap();
+        assert_eq!(found.iter().map(|one| one.id).collect::<Vec<_>>(), [instances[1].id]);
+        // Who asks for just that one is told that it is broken, not that it is not there.
+        let broken = |outcome: store::Error| matches!(outcome, store::Error::Broken(_));
+        assert!(broken(cluster::get(read, Scope::All, clusters[0].id).await.unwrap_err()));
+        assert!(broken(deployment::get(read, Scope::All, deployments[0].id).await.unwrap_err()));
+        assert!(broken(instance::get(read, Scope::All, instances[0].id).await.unwrap_err()));
+    }
+
     async fn clusters_by_every_filter(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;

@@ -90,6 +90,11 @@ on_both_engines! {
     }
 }
 
+/// An instance that stands for any.
+pub(crate) async fn instance(db: &Db, own: OrganizationId, name: &str) -> Instance {
+    made(db, own, name, &mut Dice::roll(), 1).await
+}
+
 async fn made(db: &Db, own: OrganizationId, kind: &str, dice: &mut Dice, n: usize) -> Instance {
     let mut text = || (*dice.pick(&TEXTS).unwrap()).to_owned();
     let charge = Charge { holder: "organization/x".into(), account: "eval".into(), units: 1 };
