@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use model::InstanceId;
 use serde_json::{Value, json};
+use store::Scope;
 use testing::{Client, TestPaddock, check_books, on_both_engines};
 
+use crate::fleet::kafka;
 use crate::world::{
     World, agent_cluster, agent_of, cluster_path, deployment_path, names_field, refused,
 };
@@ -343,6 +346,61 @@ on_both_engines! {
         let shown = ann.get(&cluster_path(&id)).await.expect(200);
         assert_eq!(shown["capacity"]["cpu"]["used"], 1);
         until_reason(&ann, &deployment_path(&pinned), CAVEAT, false).await;
+        check_books(paddock.db()).await;
+    }
+
+    async fn an_instance_whose_cluster_is_lost_is_made_again_elsewhere(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let ann = paddock.owner("ann").await;
+        let room = json!({"cpu": 2, "ram": "2Gi"});
+        let id = agent_cluster(&ann, "far").await;
+        let agent = agent_of(&paddock, &ann, &id).await;
+        agent.post(HEARTBEAT, alive(&room)).await.expect(200);
+        paddock.until(&ann, &cluster_path(&id), "status", "ready").await;
+        let held = async |name: &str| {
+            let instance: InstanceId = kafka(&ann, name).await.parse().unwrap();
+            paddock.until(&ann, &format!("/api/v1/instances/{instance}"), "status", "provisioning").await;
+            let mut read = paddock.db().read().await.unwrap();
+            let found = store::instance::get(&mut read, Scope::All, instance).await.unwrap();
+            let wish = wish_for(&agent, &found.deployment_id.unwrap().to_string()).await;
+            (format!("/api/v1/instances/{instance}"), wish)
+        };
+        // One can be used, of the other its agent has not said a word yet.
+        let (ready, wish) = held("orders").await;
+        agent.post(REPORTS, report(&wish, &running())).await.expect(204);
+        let used = paddock.until(&ann, &ready, "status", "ready").await;
+        assert_eq!(used["cluster_id"], *id);
+        let (coming, _) = held("bills").await;
+
+        let near = paddock.cluster(&ann, room.clone()).await;
+        lose(&paddock, &ann, &id).await;
+        assert_eq!(ann.get(&ready).await.expect(200)["status"], "ready", "it may well be used still");
+        paddock.clock.advance(Duration::from_secs(301));
+        for path in [&ready, &coming] {
+            paddock.until(&ann, path, "cluster_id", &near).await;
+            let moved = paddock.until(&ann, path, "status", "ready").await;
+            assert_ne!(moved["endpoints"], json!(["10.0.0.1:80"]), "{moved:#}");
+        }
+        let told = ann.get(&format!("/api/v1/events?subject={}&limit=1000", used["id"].as_str().unwrap())).await;
+        assert!(told.expect(200).to_string().contains("made again"), "it says why");
+        let left = ann.get(&cluster_path(&id)).await.expect(200);
+        assert_ne!(left["capacity"]["cpu"]["used"], 0, "what may still run there holds its room");
+        check_books(paddock.db()).await;
+
+        // The lost agent is back: it is told to end what is left, and only that.
+        agent.post(REPORTS, report(&wish, &running())).await.expect(204);
+        agent.post(HEARTBEAT, alive(&room)).await.expect(200);
+        paddock.until(&ann, &cluster_path(&id), "status", "ready").await;
+        let all = agent.get("/api/v1/agent/desired?all=true").await.expect(200);
+        for wish in all["items"].as_array().unwrap() {
+            assert_eq!(wish["run"], Value::Null, "{wish:#}");
+            agent.post(REPORTS, report(wish, &json!({"state": "gone"}))).await.expect(204);
+        }
+        assert_eq!(ann.get(&cluster_path(&id)).await.expect(200)["capacity"]["cpu"]["used"], 0);
+        for path in [&ready, &coming] {
+            let stays = ann.get(path).await.expect(200);
+            assert_eq!((&stays["status"], &stays["cluster_id"]), (&json!("ready"), &json!(near)));
+        }
         check_books(paddock.db()).await;
     }
 
