@@ -8,7 +8,7 @@ use engine::placement::Outlook;
 use engine::port::{Seal, Watched};
 use engine::rules::Rules;
 use model::Time;
-use model::cluster::Patience;
+use model::cluster::{Patience, Provider};
 use store::deployment::Limits;
 use store::{Db, Stop, task};
 
@@ -45,6 +45,8 @@ pub struct Settings {
     pub metrics: MetricsBackend,
     /// How many service accounts an organization may have.
     pub max_service_accounts: i64,
+    /// Whose clusters can be asked for.
+    pub providers: Vec<Provider>,
 }
 
 impl Default for Settings {
@@ -60,6 +62,7 @@ impl Default for Settings {
             sign_in: None,
             metrics: MetricsBackend::default(),
             max_service_accounts: 50,
+            providers: vec![Provider::Local, Provider::Agent],
         }
     }
 }

@@ -19,6 +19,7 @@ pub(crate) mod quota;
 pub(crate) mod token;
 pub(crate) mod user;
 
+use cluster::condition;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -40,6 +41,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(cluster::cluster_list, cluster::cluster_create))
         .routes(routes!(cluster::cluster_get, cluster::cluster_update, cluster::cluster_delete))
         .routes(routes!(token::cluster_token))
+        .routes(routes!(condition::cluster_drain, condition::cluster_undrain))
+        .routes(routes!(condition::cluster_retry))
         .routes(routes!(cluster::capacity_check))
         .routes(routes!(cluster::capacity_take))
         .routes(routes!(cluster::capacity_give_back))

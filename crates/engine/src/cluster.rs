@@ -1,33 +1,54 @@
-//! The cluster worker: takes clusters from asked-for to ready, keeps an ear on their agents, and
-//! takes them out again.
+//! The cluster worker: takes clusters from asked-for to ready, keeps an ear on their agents, has what
+//! is on them move when they are drained, and takes them out again.
 
+mod asking;
+mod draining;
+mod losing;
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use model::cluster::{Cluster, Patience, Provider, Status, Step, Voice, caveat};
+use model::cluster::{Ask, Cluster, Patience, Provider, Status, Step, Voice};
 use model::event::Actor;
 use model::work::Next;
-use model::{ClusterId, DeploymentId, Time};
-use store::deployment::losing;
+use model::{ClusterId, Time};
 use store::{Db, Read, Scope, Tx, lease};
 
+use crate::placement::Outlook;
 use crate::{Error, Reconcile, local_agent};
+
+pub use asking::{Providers, seal_all};
 
 /// How soon to look again for the agent of this machine, which nobody announces.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// How soon to look again at what moves.
+const MOVING: Duration = Duration::from_secs(1);
 
 /// The worker.
 pub struct Terraform {
     db: Db,
     patience: Patience,
+    providers: Option<Providers>,
+    outlook: Outlook,
     /// Since when it listens: before that, it could not have heard an agent.
     since: Time,
+    /// When what was installed on a cluster was last looked after, and what its users wanted then
+    /// (its generation). After a start that is long ago.
+    mended: Mutex<HashMap<ClusterId, (Time, i64)>>,
 }
 
 impl Terraform {
-    /// A worker that is so patient with silent agents.
-    pub fn new(db: Db, patience: Patience) -> Self {
+    /// A worker that is so patient with silent agents, and asks placement what could move.
+    pub fn new(db: Db, patience: Patience, outlook: Outlook) -> Self {
         let since = db.now();
-        Self { db, patience, since }
+        Self { db, patience, providers: None, outlook, since, mended: Mutex::default() }
+    }
+
+    /// Has it ask these for clusters that have to be made.
+    #[must_use]
+    pub fn with(self, providers: Providers) -> Self {
+        Self { providers: Some(providers), ..self }
     }
 
     async fn voice(&self, read: &mut Read, cluster: &Cluster, now: Time) -> Result<Voice, Error> {
@@ -39,8 +60,9 @@ impl Terraform {
         Ok(if speaks { Voice::Speaks(None) } else { Voice::Unheard })
     }
 
-    /// Takes steps until there are none; the cluster as it is then, and when to look again.
-    async fn walk(&self, id: ClusterId) -> Result<Option<(Cluster, Step)>, Error> {
+    /// Takes the steps that need nobody else; the cluster as it is then, what its agent is like, and
+    /// the step that is left.
+    async fn walk(&self, id: ClusterId) -> Result<Option<(Cluster, Voice, Step)>, Error> {
         let mut tx = self.db.begin(Actor::Worker(Self::NAME)).await?;
         // Whoever gives up what is on a cluster must not meet its return.
         store::cluster::lock(&mut tx, id).await?;
@@ -66,42 +88,7 @@ impl Terraform {
         if cluster.status != seen {
             tx.commit().await?;
         }
-        Ok(Some((cluster, last)))
-    }
-
-    /// Has what is on a cluster say whether it is known, one deployment after the other.
-    async fn annotate(&self, cluster: &Cluster) -> Result<(), Error> {
-        let is_lost = cluster.status == Status::Unreachable;
-        let mut read = self.db.read().await?;
-        let ids = if is_lost {
-            losing::undoubted(&mut read, cluster.id).await?
-        } else {
-            losing::doubted(&mut read, cluster.id).await?
-        };
-        drop(read);
-        let text = is_lost.then(|| caveat(cluster.agent.as_ref().map(|heard| heard.at)));
-        for id in ids {
-            let Some(mut tx) = self.still(cluster).await? else { return Ok(()) };
-            losing::doubt(&mut tx, id, cluster.id, text.as_deref()).await?;
-            tx.commit().await?;
-        }
-        Ok(())
-    }
-
-    async fn give_up(&self, cluster: &Cluster) -> Result<(), Error> {
-        // A foreign agent knows no fences: nobody could say that its instances are gone for sure.
-        if cluster.hosting.is_foreign {
-            return Ok(());
-        }
-        let ids: Vec<DeploymentId> =
-            losing::movable(&mut self.db.read().await?, cluster.id).await?;
-        let reason = format!("Its cluster {} is lost; it waits for another.", cluster.name);
-        for id in ids {
-            let Some(mut tx) = self.still(cluster).await? else { return Ok(()) };
-            losing::give_up(&mut tx, id, cluster.id, &reason).await?;
-            tx.commit().await?;
-        }
-        Ok(())
+        Ok(Some((cluster, agent, last)))
     }
 
     /// A transaction in which the cluster is what it was and stays that; none if it no longer is.
@@ -112,8 +99,44 @@ impl Terraform {
             Err(store::Error::NotFound { .. }) => return Ok(None),
             other => other?,
         };
-        let is_same = now.status == seen.status && now.unreachable_at == seen.unreachable_at;
+        let is_same = now.status == seen.status
+            && now.status_since == seen.status_since
+            && now.unreachable_at == seen.unreachable_at
+            && now.draining_at == seen.draining_at;
         Ok(is_same.then_some(tx))
+    }
+
+    /// What is to be done for a cluster that stays where it is; when to look again.
+    async fn look_after(&self, cluster: &Cluster, agent: Voice) -> Result<Option<Time>, Error> {
+        if matches!(cluster.status, Status::Ready | Status::Unreachable) {
+            self.annotate(cluster).await?;
+        }
+        if cluster.status != Status::Ready {
+            return Ok(None);
+        }
+        let mut next = None;
+        if cluster.draining_at.is_some() && self.drain(cluster).await? {
+            next = Some(self.db.now() + MOVING);
+        }
+        if cluster.provider == Provider::Kubernetes {
+            if self.needs_mending(cluster) {
+                self.ask(cluster, Ask::Prepare, agent).await?;
+            }
+            next = next.into_iter().chain([self.db.now() + asking::MEND]).min();
+        }
+        Ok(next)
+    }
+
+    fn mended(&self, cluster: &Cluster) {
+        let mut mended = self.mended.lock().unwrap_or_else(PoisonError::into_inner);
+        mended.insert(cluster.id, (self.db.now(), cluster.generation));
+    }
+
+    fn needs_mending(&self, cluster: &Cluster) -> bool {
+        let mended = self.mended.lock().unwrap_or_else(PoisonError::into_inner);
+        mended.get(&cluster.id).is_none_or(|(at, generation)| {
+            *at + asking::MEND <= self.db.now() || *generation != cluster.generation
+        })
     }
 }
 
@@ -122,18 +145,21 @@ impl Reconcile for Terraform {
 
     async fn reconcile(&self, key: &str) -> Result<Next, Error> {
         let id: ClusterId = key.parse().map_err(|_| Error::Key(key.to_owned()))?;
-        let Some((cluster, last)) = self.walk(id).await? else { return Ok(Next::Rest) };
-        if matches!(cluster.status, Status::Ready | Status::Unreachable) {
-            self.annotate(&cluster).await?;
-        }
-        Ok(match last {
+        let Some((cluster, agent, last)) = self.walk(id).await? else {
+            self.mended.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+            return Ok(Next::Rest);
+        };
+        let next = self.look_after(&cluster, agent).await?;
+        let at = match last {
+            Step::Ask(ask) => return self.ask(&cluster, ask, agent).await,
             Step::GiveUp => {
                 self.give_up(&cluster).await?;
-                Next::Rest
+                None
             }
-            Step::Until(at) => Next::At(at),
-            Step::Await => Next::At(self.db.now() + LOOK_AGAIN),
-            _ => Next::Rest,
-        })
+            Step::Until(at) => Some(at),
+            Step::Await => Some(self.db.now() + LOOK_AGAIN),
+            _ => None,
+        };
+        Ok(at.into_iter().chain(next).min().map_or(Next::Rest, Next::At))
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::Resources;
-use model::cluster::{NewCluster, Provider};
+use model::cluster::{NewCluster, Provider, Settings};
 use model::event::Actor;
 use store::Db;
 
@@ -31,6 +31,7 @@ fn new(machine: &Resources) -> NewCluster {
     NewCluster {
         name: NAME.into(),
         provider: Provider::Local,
+        settings: Settings::None,
         cloud_provider: "local".into(),
         region: "local".into(),
         labels: BTreeMap::new(),

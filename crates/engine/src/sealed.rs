@@ -10,6 +10,11 @@ pub fn purpose(id: DeploymentId, variable: &str) -> String {
     format!("deployment/{id}/env/{variable}")
 }
 
+/// For which purpose the Kubernetes objects of a deployment are encrypted.
+pub fn manifests_purpose(id: DeploymentId) -> String {
+    format!("deployment/{id}/manifests")
+}
+
 /// Opens what is encrypted in each wish. One that can't be opened now is left out, so that it does not
 /// keep the others; how many these are.
 pub async fn open_all(seal: &dyn Seal, wishes: Vec<Desired>) -> (Vec<Desired>, usize) {
@@ -31,6 +36,12 @@ async fn open(seal: &dyn Seal, wish: &mut Desired) -> Result<(), Fault> {
     for (name, sealed) in std::mem::take(&mut spec.sealed_env) {
         let text = seal.open(&purpose(wish.replica.deployment, &name), &sealed).await?;
         spec.env.insert(name, text.reveal().to_owned());
+    }
+    if let Some(sealed) = spec.sealed_manifests.take() {
+        let text = seal.open(&manifests_purpose(wish.replica.deployment), &sealed).await?;
+        // What a parser says would repeat what it has read.
+        spec.manifests = serde_json::from_str(text.reveal())
+            .map_err(|_| Fault::Refused("its manifests can't be read".into()))?;
     }
     Ok(())
 }

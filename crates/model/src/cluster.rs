@@ -17,7 +17,7 @@ pub use provider::{
     AGENT_TOKEN, KUBECONFIG, Kubernetes, PULL_SECRET, Provider, STATE, Settings, Terraform,
     VARIABLES,
 };
-pub use step::{Patience, Step, Voice, caveat, next_step};
+pub use step::{Ask, Patience, Step, Voice, caveat, done, next_step};
 
 /// Where a cluster is on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -181,6 +181,8 @@ pub struct Cluster {
     pub name: String,
     /// Who serves it.
     pub provider: Provider,
+    /// What its provider is told.
+    pub settings: Settings,
     /// Where it stands.
     pub cloud_provider: String,
     /// Where there.
@@ -191,6 +193,12 @@ pub struct Cluster {
     pub status: Status,
     /// Why it is there, as a sentence.
     pub status_reason: String,
+    /// Since when it is there.
+    pub status_since: Time,
+    /// Since when it takes nothing new and what is on it moves elsewhere, if somebody wants that.
+    pub draining_at: Option<Time>,
+    /// Shall it go even if what was made for it can't be taken away?
+    pub is_forced: bool,
     /// What its agent last said of itself, if it speaks over the network.
     pub agent: Option<Heard>,
     /// Since when it is unreachable, if it is.
@@ -234,6 +242,8 @@ pub struct NewCluster {
     pub name: String,
     /// Who serves it.
     pub provider: Provider,
+    /// What its provider is told.
+    pub settings: Settings,
     /// Where it stands.
     pub cloud_provider: String,
     /// Where there.
@@ -317,6 +327,7 @@ impl NewCluster {
             check.field(total(fields[1], &self.capacity));
         }
         check.field(name::labels("labels", &self.labels));
+        check.field(self.settings.check());
         let cloud_provider = check.field(name::line("cloud_provider", &self.cloud_provider, 63));
         let region = check.field(name::line("region", &self.region, 63));
         check.done()?;

@@ -134,6 +134,9 @@ pub struct Spec {
     /// secrets: never in events or logs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub manifests: Vec<serde_json::Value>,
+    /// The same as a JSON text, encrypted; opened where it is handed to the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealed_manifests: Option<String>,
 }
 
 /// What must answer before a program counts as running.
@@ -162,7 +165,8 @@ impl Spec {
     pub fn redacted(&self) -> Spec {
         let names = self.env.keys().chain(self.sealed_env.keys());
         let env = names.map(|key| (key.clone(), "•••".to_owned())).collect();
-        Spec { env, sealed_env: BTreeMap::new(), manifests: Vec::new(), ..self.clone() }
+        let (sealed_env, manifests) = (BTreeMap::new(), Vec::new());
+        Spec { env, sealed_env, manifests, sealed_manifests: None, ..self.clone() }
     }
 
     fn check(&self, resource_field: &str) -> Result<(), Invalid> {

@@ -5,6 +5,7 @@ mod link;
 mod logs;
 pub(crate) mod machine;
 mod outside;
+mod providers;
 mod rules;
 
 use std::fs::File;
@@ -19,13 +20,12 @@ use anyhow::{Context, bail};
 use api::metrics_backend::MetricsBackend;
 use api::oidc::Oidc;
 use api::{App, NoLogs, Parts};
+use engine::cluster::{Providers, Terraform};
 use engine::instance::{General, Instances};
 use engine::placement::Placement;
 use engine::port::Seal;
-use engine::{
-    Driver, Metrics, Options, cluster, deployment, housekeeping, local_agent, local_cluster,
-};
-use model::cluster::{Patience, Provider};
+use engine::{Driver, Metrics, Options, deployment, housekeeping, local_agent, local_cluster};
+use model::cluster::Provider;
 use model::event::Actor;
 use store::{Db, OsEntropy, Stop, SystemClock, entropy, stop, task, work};
 use tokio::net::TcpListener;
@@ -53,6 +53,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let metrics = Metrics::default();
     let (shelf, rulebook, rules) = rules::load(&settings.outside.rules)?;
     let (outside, mut foreign) = outside::build(&settings, &db)?;
+    let providers = providers::build(&settings, outside.seal.clone())?;
     let of_fleet = FleetParts {
         oidc: fleet::tokens(settings.outside.oidc.as_ref(), &db)?,
         metrics: fleet::metrics(settings.outside.metrics_url.as_deref(), &db, &mut foreign)?,
@@ -75,7 +76,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     };
     let app = App::new(
         db.clone(),
-        api_settings(&settings, of_fleet, runtime.as_deref()),
+        api_settings(&settings, of_fleet, providers.as_ref(), runtime.as_deref()),
         parts,
         stop.clone(),
     );
@@ -89,7 +90,13 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let serving = task::spawn("http", api::serve(listener, app, stop.clone()));
     task::spawn("rules", rules::follow(shelf, rulebook, db.clone(), stop.clone()));
     let seal = outside.seal.clone();
-    let driver = driver(&db, metrics, settings.patience)
+    let clusters = Terraform::new(db.clone(), settings.patience, placement.outlook());
+    let clusters = match providers {
+        Some(providers) => clusters.with(providers),
+        None => clusters,
+    };
+    let driver = driver(&db, metrics)
+        .with(clusters)
         .with(Instances::new(db.clone(), rules.clone(), outside))
         .with(General { db: db.clone(), rules });
     let working = task::spawn("driver", driver.run(stop.clone()));
@@ -200,8 +207,11 @@ struct FleetParts {
 fn api_settings(
     settings: &Settings,
     fleet: FleetParts,
+    providers: Option<&Providers>,
     runtime: Option<&AnyRuntime>,
 ) -> api::Settings {
+    let mut served = vec![Provider::Local, Provider::Agent];
+    served.extend(providers.iter().flat_map(|all| all.all.iter().map(|(of, _)| *of)));
     let runtime = runtime.map_or("none", AnyRuntime::name);
     api::Settings {
         limits: settings.limits,
@@ -213,6 +223,7 @@ fn api_settings(
         oidc: fleet.oidc,
         sign_in: fleet::sign_in(settings.outside.sso.as_ref()),
         metrics: fleet.metrics,
+        providers: served,
         ..api::Settings::default()
     }
 }
@@ -231,9 +242,8 @@ fn greet(listener: &TcpListener, password: Option<&str>) -> anyhow::Result<()> {
     out.flush().context("standard output can't be written to")
 }
 
-fn driver(db: &Db, metrics: Metrics, patience: Patience) -> Driver {
+fn driver(db: &Db, metrics: Metrics) -> Driver {
     Driver::new(db.clone(), Options::default(), metrics)
-        .with(cluster::Terraform::new(db.clone(), patience))
         .with(deployment::Ending { db: db.clone() })
         .with(housekeeping::Housekeeping { db: db.clone() })
 }

@@ -1,11 +1,15 @@
 //! Clusters. An organization sees its own and the shared ones; it changes only its own.
 
+mod drain;
 pub mod hosting;
+pub mod secret;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use model::cluster::{Capacity, Cluster, Heard, NewCluster, NewNode, Node, Status};
+use model::cluster::{
+    Capacity, Cluster, Heard, Hosting, NewCluster, NewNode, Node, Settings, Status,
+};
 use model::event::Kind;
 use model::work::{Key, Lane};
 use model::{ClusterId, OrganizationId, Place, Resources, Time};
@@ -14,13 +18,15 @@ use crate::db::{Json, Row, Select, params, readable, sql};
 use crate::deployment::losing;
 use crate::{Error, Page, Read, Result, Scope, Tx, capacity, event, work};
 
+pub use drain::{drain, undrain};
+
 /// The worker that brings clusters to `ready`.
 pub const WORKER: &str = "cluster";
 
 macro_rules! columns {
     () => {
-        "c.id, c.organization_id, c.name, c.provider, c.cloud_provider, c.region, c.labels, c.nodes, \
-         c.status, c.status_reason, c.heard_at, c.agent_version, c.agent_runtime, c.unreachable_at, \
+        "c.id, c.organization_id, c.name, c.provider, c.settings, c.cloud_provider, c.region, c.labels, \
+         c.nodes, c.status, c.status_reason, c.status_since, c.draining_at, c.is_forced, c.heard_at, c.agent_version, c.agent_runtime, c.unreachable_at, \
          c.foreign_id, c.hosting, c.deployments, c.generation, c.created_by, c.created_at, c.updated_at, p.node, p.kind, p.total, p.used, p.manual"
     };
 }
@@ -43,19 +49,31 @@ pub async fn create(
     organization: Option<OrganizationId>,
     new: &NewCluster,
 ) -> Result<Cluster> {
-    let (id, now, by) = (tx.id::<ClusterId>(), tx.now(), tx.actor().to_string());
+    let id = tx.id();
+    create_as(tx, id, organization, new).await
+}
+
+/// The same with an id that was made before, because something is encrypted for it.
+pub async fn create_as(
+    tx: &mut Tx,
+    id: ClusterId,
+    organization: Option<OrganizationId>,
+    new: &NewCluster,
+) -> Result<Cluster> {
+    let (now, by) = (tx.now(), tx.actor().to_string());
     let nodes = new.all_nodes();
     tx.run(
         sql!(
-            "INSERT INTO cluster (id, organization_id, name, provider, cloud_provider, region, labels, ",
-            "nodes, status, status_reason, created_by, created_at, updated_at) ",
-            "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'accepted', $9, $10, $11, $11)"
+            "INSERT INTO cluster (id, organization_id, name, provider, settings, cloud_provider, ",
+            "region, labels, nodes, status, status_reason, status_since, created_by, created_at, ",
+            "updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'accepted', $10, $12, $11, $12, $12)"
         ),
         params![
             id,
             organization,
             new.name,
             new.provider,
+            Json(&new.settings),
             new.cloud_provider,
             new.region,
             new.labels,
@@ -251,8 +269,9 @@ pub async fn set_status(
     let moved = tx
         .run(
             sql!(
-                "UPDATE cluster SET status = $3, status_reason = $4, updated_at = $5, ",
-                "unreachable_at = $6 WHERE id = $1 AND status = $2 AND deleted_at IS NULL"
+                "UPDATE cluster SET status = $3, status_reason = $4, status_since = $5, ",
+                "updated_at = $5, unreachable_at = $6 ",
+                "WHERE id = $1 AND status = $2 AND deleted_at IS NULL"
             ),
             params![cluster.id, cluster.status, to, reason, now, unreachable_at],
         )
@@ -293,12 +312,73 @@ pub async fn hear(
     Ok(())
 }
 
+/// Says why a cluster is where it is, if that is news.
+pub async fn explain(tx: &mut Tx, cluster: &Cluster, reason: &str) -> Result<()> {
+    let now = tx.now();
+    let sql = sql!(
+        "UPDATE cluster SET status_reason = $3, updated_at = $4 WHERE id = $1 AND status = $2 ",
+        "AND status_reason <> $3 AND deleted_at IS NULL"
+    );
+    if tx.run(sql, params![cluster.id, cluster.status, reason, now]).await? > 0 {
+        note(tx, cluster.id, "explained").await?;
+    }
+    Ok(())
+}
+
+/// Keeps what a provider says of what it made.
+pub async fn set_made(
+    tx: &mut Tx,
+    id: ClusterId,
+    foreign_id: Option<&str>,
+    hosting: &Hosting,
+) -> Result<()> {
+    let sql = sql!("UPDATE cluster SET hosting = $2 WHERE id = $1");
+    tx.run(sql, params![id, Json(hosting)]).await?;
+    // Two clusters can be two parts of one: then only the first has its name.
+    let sql = sql!(
+        "UPDATE cluster SET foreign_id = $2 WHERE id = $1 AND NOT EXISTS ",
+        "(SELECT 1 FROM cluster WHERE foreign_id = $2 AND deleted_at IS NULL)"
+    );
+    match foreign_id {
+        Some(name) => tx.run(sql, params![id, name]).await.map(drop),
+        None => Ok(()),
+    }
+}
+
+/// Changes what a cluster's provider is told. Its worker has that be so.
+pub async fn set_settings(tx: &mut Tx, id: ClusterId, settings: &Settings) -> Result<Cluster> {
+    lock(tx, id).await?;
+    let sql = sql!("UPDATE cluster SET settings = $2 WHERE id = $1");
+    tx.run(sql, params![id, Json(settings)]).await?;
+    count_change(tx, id).await?;
+    note(tx, id, "updated").await
+}
+
+/// Has a cluster that failed be tried again.
+pub async fn retry(tx: &mut Tx, cluster: &Cluster) -> Result<Cluster> {
+    if cluster.status != Status::Failed {
+        return Err(Error::Conflict(format!(
+            "the cluster {} is {}; only one that is failed can be tried again",
+            cluster.name, cluster.status
+        )));
+    }
+    set_status(tx, cluster, Status::Accepted, "It is tried again, as was asked for.").await
+}
+
 /// Asks for a cluster's end; not while deployments exist. No deployment can come after this.
 ///
-/// What was given up on one that is lost does not keep it: its agent may never come back.
-pub async fn request_delete(tx: &mut Tx, cluster: &Cluster) -> Result<Cluster> {
+/// What was given up on one that is lost does not keep it: its agent may never come back. One that
+/// is forced goes even if what was made for it can't be taken away.
+pub async fn request_delete(tx: &mut Tx, cluster: &Cluster, is_forced: bool) -> Result<Cluster> {
+    if is_forced && !cluster.is_forced {
+        let sql = sql!("UPDATE cluster SET is_forced = 1 WHERE id = $1");
+        tx.run(sql, params![cluster.id]).await?;
+    }
     if cluster.status.is_leaving() {
-        return Ok(cluster.clone());
+        return match is_forced {
+            true => note(tx, cluster.id, "forced").await,
+            false => Ok(cluster.clone()),
+        };
     }
     if cluster.status == Status::Unreachable {
         lock(tx, cluster.id).await?;
@@ -310,7 +390,7 @@ pub async fn request_delete(tx: &mut Tx, cluster: &Cluster) -> Result<Cluster> {
         .run(
             sql!(
                 "UPDATE cluster SET status = 'deprovisioning', status_reason = $2, updated_at = $3, ",
-                "unreachable_at = NULL WHERE id = $1 AND deployments = 0 AND deleted_at IS NULL ",
+                "status_since = $3, unreachable_at = NULL WHERE id = $1 AND deployments = 0 AND deleted_at IS NULL ",
                 "AND status NOT IN ('deprovisioning', 'cleanup')"
             ),
             params![cluster.id, "Its deletion was asked for.", now],
@@ -319,7 +399,7 @@ pub async fn request_delete(tx: &mut Tx, cluster: &Cluster) -> Result<Cluster> {
     if leaving == 0 {
         let now = get(tx, Scope::All, cluster.id).await?;
         return Err(Error::Conflict(format!(
-            "the cluster {} still has deployments ({}); delete them first",
+            "the cluster {} still has deployments ({}); drain it or delete them first",
             now.name, now.deployments
         )));
     }
@@ -331,6 +411,7 @@ pub async fn delete(tx: &mut Tx, cluster: &Cluster) -> Result<()> {
     let now: Time = tx.now();
     tx.run(sql!("UPDATE cluster SET deleted_at = $2 WHERE id = $1"), params![cluster.id, now])
         .await?;
+    secret::forget(tx, cluster.id).await?;
     let organization = cluster.organization_id;
     event::append(tx, Kind::Cluster, cluster.id, organization, "deleted", cluster).await
 }
@@ -442,18 +523,23 @@ type Labels = BTreeMap<String, BTreeMap<String, String>>;
 
 fn read_cluster(mut row: Row) -> Result<(Cluster, Labels, Row)> {
     let (id, organization_id, name) = (row.take()?, row.take()?, row.take()?);
-    let (provider, cloud_provider, region) = (row.take()?, row.take()?, row.take()?);
+    let (provider, settings) = (row.take()?, row.take::<Json<_>>()?.0);
+    let (cloud_provider, region) = (row.take()?, row.take()?);
     let (labels, nodes) = (row.take::<Json<_>>()?.0, row.take::<Json<Labels>>()?.0);
     let cluster = Cluster {
         id,
         organization_id,
         name,
         provider,
+        settings,
         cloud_provider,
         region,
         labels,
         status: row.take()?,
         status_reason: row.take()?,
+        status_since: row.take()?,
+        draining_at: row.take()?,
+        is_forced: row.take()?,
         agent: heard(&mut row)?,
         unreachable_at: row.take()?,
         capacity: BTreeMap::new(),

@@ -6,6 +6,7 @@
 
 pub mod hosting;
 pub mod losing;
+pub mod moving;
 pub mod placing;
 pub mod replica;
 pub mod reporting;

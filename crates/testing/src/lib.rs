@@ -11,6 +11,7 @@ mod dice;
 mod outside;
 #[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 pub mod programs;
+mod provider;
 pub mod rows;
 mod server;
 
@@ -20,6 +21,7 @@ pub use clock::TestClock;
 pub use database::{Database, Engine, create_postgres};
 pub use dice::Dice;
 pub use outside::{Fake, FakeDns, FakeSeal, FakeSso};
+pub use provider::{FakeProvider, Site, Sites};
 pub use server::{Replica, TestPaddock, TestSettings};
 
 /// Makes two tests of each body: one on SQLite, one on PostgreSQL.

@@ -24,7 +24,10 @@ impl<T> Fake<T> {
         *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
     }
 
-    fn answer<'a, R: Send + 'a>(&'a self, act: impl FnOnce(&mut T) -> R) -> Answer<'a, R> {
+    pub(crate) fn answer<'a, R: Send + 'a>(
+        &'a self,
+        act: impl FnOnce(&mut T) -> R,
+    ) -> Answer<'a, R> {
         let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let answer = match fault {
             Some(fault) => Err(fault),

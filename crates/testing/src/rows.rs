@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::cluster::{Cluster, NewCluster, Provider, Step, Voice, next_step};
+use model::cluster::{Cluster, NewCluster, Provider, Settings, Step, Voice, next_step};
 use model::deployment::{Deployment, NewDeployment, Spec};
 use model::event::Actor;
 use model::user::{Access, NewUser, Role, User};
@@ -29,6 +29,7 @@ pub fn new_cluster(name: &str, capacity: Resources) -> NewCluster {
     NewCluster {
         name: name.into(),
         provider: Provider::Local,
+        settings: Settings::None,
         cloud_provider: "local".into(),
         region: "local".into(),
         labels: BTreeMap::new(),

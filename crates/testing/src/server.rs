@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use agent::{Agent, Link, LinkError, Runtime as _, Simulated, simulated};
 use api::{App, Lines, Logs, Parts};
+use engine::cluster::Providers;
 use engine::instance::{General, Instances, Outside};
 use engine::placement::{self, Placement};
 use engine::port::{Dns, Seal, Sso};
@@ -22,7 +23,7 @@ use store::{Clock, Db, Stop, Stopper, stop, task};
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, watch};
 
-use crate::{Client, Database, Engine, FakeDns, FakeSeal, FakeSso, TestClock};
+use crate::{Client, Database, Engine, FakeDns, FakeProvider, FakeSeal, FakeSso, TestClock};
 
 /// The administrator's password.
 const ADMIN_PASSWORD: &str = "admin password";
@@ -50,6 +51,8 @@ pub struct TestSettings {
     pub sso: Option<Arc<FakeSso>>,
     /// Foreign systems.
     pub seal: Arc<FakeSeal>,
+    /// Who makes clusters, whether with Kubernetes or Terraform.
+    pub provider: Option<Arc<FakeProvider>>,
 }
 
 /// A server that ends with the test.
@@ -207,7 +210,11 @@ async fn run(db: &Db, settings: TestSettings, stop: Stop) -> Client {
         seal: seal.clone(),
         foreign: Vec::new(),
     };
-    let app = App::new(db.clone(), settings.api, parts, stop.clone());
+    let mut api = settings.api;
+    if settings.provider.is_some() {
+        api.providers = Provider::ALL.to_vec();
+    }
+    let app = App::new(db.clone(), api, parts, stop.clone());
     app.ensure_admin(Some(ADMIN_PASSWORD)).await.expect("an administrator");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let base = format!("http://{}", listener.local_addr().expect("an address"));
@@ -220,8 +227,13 @@ async fn run(db: &Db, settings: TestSettings, stop: Stop) -> Client {
             domain: None,
             rotate_every: None,
         };
+        let mut clusters =
+            cluster::Terraform::new(db.clone(), settings.patience, placement.outlook());
+        if let Some(provider) = settings.provider {
+            clusters = clusters.with(providers(&provider, seal.clone(), &base));
+        }
         let driver = Driver::new(db.clone(), Options::default(), metrics)
-            .with(cluster::Terraform::new(db.clone(), settings.patience))
+            .with(clusters)
             .with(deployment::Ending { db: db.clone() })
             .with(Instances::new(db.clone(), rules.clone(), outside))
             .with(General { db: db.clone(), rules });
@@ -230,6 +242,12 @@ async fn run(db: &Db, settings: TestSettings, stop: Stop) -> Client {
         start_agent(db, runtime, seal, stop);
     }
     Client::new(&base)
+}
+
+fn providers(provider: &Arc<FakeProvider>, seal: Arc<dyn Seal>, base: &str) -> Providers {
+    let all = [Provider::Kubernetes, Provider::Terraform]
+        .map(|of| (of, provider.clone() as Arc<dyn engine::port::Provider>));
+    Providers { all: all.to_vec(), seal, server: base.to_owned(), image: "paddock:test".into() }
 }
 
 fn start_agent(db: &Db, runtime: Arc<Simulated>, seal: Arc<dyn Seal>, mut stop: Stop) {

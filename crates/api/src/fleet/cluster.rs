@@ -151,7 +151,7 @@ pub(crate) async fn enterprise_cluster_deregister(
     must_be_owner(&tenant)?;
     let found = find(&app, &tenant, &path.id).await?;
     let mut tx = app.db.begin(tenant.caller.actor()).await?;
-    match store::cluster::request_delete(&mut tx, &found).await {
+    match store::cluster::request_delete(&mut tx, &found, false).await {
         Ok(_) => tx.commit().await?,
         Err(store::Error::Conflict(_)) => {
             return Err(Error::new(

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::Json as Answer;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use model::cluster::{self, NewCluster, Provider, Status};
+use model::cluster::{self, NewCluster, Provider, Settings, Status};
 use model::{ClusterId, Resources, Time};
 use serde::{Deserialize, Serialize};
 use store::Read;
@@ -110,6 +110,7 @@ pub(crate) async fn cluster_create(
     let new = NewCluster {
         name: wanted.cluster_name,
         provider: Provider::Local,
+        settings: Settings::None,
         cloud_provider: "local".into(),
         region: "local".into(),
         labels: BTreeMap::new(),
@@ -148,7 +149,7 @@ pub(crate) async fn cluster_delete(
     let mut tx = app.db.begin(caller.actor()).await?;
     let found = find(&mut tx, &caller, &text).await?;
     caller.may_change(&found)?;
-    let leaving = store::cluster::request_delete(&mut tx, &found).await?;
+    let leaving = store::cluster::request_delete(&mut tx, &found, false).await?;
     tx.commit().await?;
     Ok((StatusCode::ACCEPTED, Answer(leaving.into())))
 }

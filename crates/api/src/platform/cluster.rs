@@ -1,5 +1,8 @@
 //! Clusters and their capacity.
 
+pub(crate) mod condition;
+pub(crate) mod provider;
+
 use std::collections::BTreeMap;
 
 use axum::Json as Answer;
@@ -16,11 +19,9 @@ use crate::body::Json;
 use crate::caller::Caller;
 use crate::etag::{IfMatch, etag};
 use crate::idempotency::Once;
-use crate::page::{List, Query, Slice, id};
+use crate::page::{List, Query, Slice, flag, id};
 use crate::{App, Problem};
-
-/// Whose clusters can be asked for. The worker of clusters does not ask the others yet.
-const SERVED: [Provider; 2] = [Provider::Local, Provider::Agent];
+use provider::Secrets;
 
 /// A cluster.
 #[derive(Serialize, ToSchema)]
@@ -41,9 +42,17 @@ pub(crate) struct Cluster {
     status: Status,
     /// Why it is there.
     status_reason: String,
-    /// Who serves it: `local` is this machine; `agent` is whoever runs `paddock agent` beside it.
+    /// Who serves it: `local` is this machine; `agent` is whoever runs `paddock agent` beside it;
+    /// `kubernetes` is a Kubernetes that there is; `terraform` is what a module makes.
     #[schema(value_type = String)]
     provider: Provider,
+    /// What is known of its Kubernetes, if it is one.
+    kubernetes: Option<provider::Kubernetes>,
+    /// What is known of its Terraform module, if one makes it.
+    terraform: Option<provider::Terraform>,
+    /// Since when it takes nothing new and what is on it moves elsewhere, if it is being drained.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    draining_at: Option<Time>,
     /// Whose machines it stands on.
     cloud_provider: String,
     /// Where at the cloud provider it stands.
@@ -72,6 +81,7 @@ pub(crate) struct Cluster {
 
 impl From<cluster::Cluster> for Cluster {
     fn from(c: cluster::Cluster) -> Self {
+        let (kubernetes, terraform) = provider::shown(c.settings);
         Self {
             id: c.id,
             organization_id: c.organization_id,
@@ -80,6 +90,9 @@ impl From<cluster::Cluster> for Cluster {
             status: c.status,
             status_reason: c.status_reason,
             provider: c.provider,
+            kubernetes,
+            terraform,
+            draining_at: c.draining_at,
             cloud_provider: c.cloud_provider,
             region: c.region,
             labels: c.labels,
@@ -159,8 +172,13 @@ pub(crate) struct Wanted {
     /// Its name.
     name: String,
     /// `local`: this machine serves it, with the capacity that is declared here. `agent`: whoever
-    /// runs `paddock agent` beside it, with the capacity that the agent reports.
+    /// runs `paddock agent` beside it, with the capacity that the agent reports. `kubernetes`: a
+    /// Kubernetes that there is; the agent is installed there. `terraform`: what a module makes.
     provider: Option<String>,
+    /// With provider `kubernetes`: how it is reached, and what of it may be used.
+    kubernetes: Option<provider::NewKubernetes>,
+    /// With provider `terraform`: the module and its variables.
+    terraform: Option<provider::NewTerraform>,
     /// How much it has of each resource type; the sum of its nodes, if it has any. May be left out
     /// when an agent will report it.
     #[serde(default)]
@@ -191,6 +209,8 @@ pub(crate) struct ClusterChange {
     capacity: Option<Resources>,
     /// All its nodes from now on; by the platform administrator only. What is in use stays.
     nodes: Option<Vec<NewNode>>,
+    /// What of its Kubernetes shall change.
+    kubernetes: Option<provider::KubernetesChange>,
 }
 
 /// An amount of each resource type.
@@ -222,38 +242,36 @@ pub(crate) async fn cluster_create(
     once: Once,
     Json(wanted): Json<Wanted>,
 ) -> Result<Response, Problem> {
-    let new = wanted.checked()?;
+    let (new, secrets) = wanted.checked(&app, &caller)?;
+    let id = app.db.id();
+    let sealed = provider::sealed(&app, id, &secrets).await?;
     let mut tx = app.db.begin(caller.actor()).await?;
     if let Some(answer) = once.replay(&mut tx, &caller).await? {
         return Ok(answer);
     }
-    let made = store::cluster::create(&mut tx, Some(caller.user.organization_id), &new).await?;
+    let organization = Some(caller.user.organization_id);
+    let made = store::cluster::create_as(&mut tx, id, organization, &new).await?;
+    store::cluster::secret::set(&mut tx, id, &sealed).await?;
     let generation = made.generation;
     once.finish(&app, tx, &caller, &Cluster::from(made), etag(generation)).await
 }
 
 impl Wanted {
-    fn checked(self) -> Result<NewCluster, Problem> {
-        let provider = match self.provider.as_deref() {
-            None => Provider::Local,
-            Some(text) => SERVED.into_iter().find(|p| p.as_str() == text).ok_or_else(|| {
-                let known = SERVED.map(Provider::as_str).join(", ");
-                Problem::field(
-                    "provider",
-                    format!("is none of those that this server has: {known}"),
-                )
-            })?,
-        };
+    fn checked(self, app: &App, caller: &Caller) -> Result<(NewCluster, Secrets), Problem> {
+        let provider = provider::provider(app, self.provider.as_deref())?;
+        let (settings, secrets) =
+            provider::told(caller, provider, self.kubernetes, self.terraform)?;
         let new = NewCluster {
             name: self.name,
             provider,
+            settings,
             cloud_provider: self.cloud_provider.unwrap_or_else(|| "local".into()),
             region: self.region.unwrap_or_else(|| "local".into()),
             labels: self.labels,
             capacity: self.capacity,
             nodes: self.nodes.into_iter().map(cluster::NewNode::from).collect(),
         };
-        Ok(new.check(["name", "capacity"])?)
+        Ok((new.check(["name", "capacity"])?, secrets))
     }
 }
 
@@ -306,6 +324,10 @@ pub(crate) async fn cluster_update(
     change.labels.as_ref().map(|labels| name::labels("labels", labels)).transpose()?;
     change.capacity.as_ref().map(|total| cluster::total("capacity", total)).transpose()?;
     let nodes = change.nodes.map(new_nodes).transpose()?;
+    let told = match change.kubernetes {
+        Some(change) => Some(told_anew(&app, &caller, id, change).await?),
+        None => None,
+    };
     let mut tx = app.db.begin(caller.actor()).await?;
     let mut found = store::cluster::get(&mut tx, caller.scope(), id).await?;
     caller.may_change(&found)?;
@@ -313,6 +335,10 @@ pub(crate) async fn cluster_update(
         caller.must_be_admin("change a cluster's capacity")?;
     }
     seen.check(found.generation)?;
+    if let Some((settings, sealed)) = &told {
+        store::cluster::secret::set(&mut tx, id, sealed).await?;
+        found = store::cluster::set_settings(&mut tx, id, settings).await?;
+    }
     if new_name.is_some() || change.labels.is_some() {
         let (name, labels) = (new_name.as_deref(), change.labels.as_ref());
         found = store::cluster::set_words(&mut tx, id, name, labels).await?;
@@ -327,6 +353,19 @@ pub(crate) async fn cluster_update(
     Ok((etag(found.generation), Answer(Cluster::from(found))))
 }
 
+/// What a cluster's provider is told from now on, in the open and encrypted.
+async fn told_anew(
+    app: &App,
+    caller: &Caller,
+    id: ClusterId,
+    change: provider::KubernetesChange,
+) -> Result<(cluster::Settings, BTreeMap<String, String>), Problem> {
+    let now = store::cluster::get(&mut app.db.read().await?, caller.scope(), id).await?;
+    caller.may_change(&now)?;
+    let (settings, secrets) = change.told(&now.settings)?;
+    Ok((settings, provider::sealed(app, id, &secrets).await?))
+}
+
 pub(super) fn new_nodes(nodes: Vec<NewNode>) -> Result<Vec<cluster::NewNode>, Problem> {
     let nodes: Vec<_> = nodes.into_iter().map(cluster::NewNode::from).collect();
     if nodes.is_empty() {
@@ -336,20 +375,31 @@ pub(super) fn new_nodes(nodes: Vec<NewNode>) -> Result<Vec<cluster::NewNode>, Pr
     Ok(nodes)
 }
 
+/// How a cluster shall go.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Removal {
+    /// `true`: it goes even if what was made for it can't be taken away; that is its owner's then.
+    #[param(value_type = Option<bool>)]
+    force: Option<String>,
+}
+
 /// Deletes a cluster; not while deployments exist.
 #[utoipa::path(delete, path = "/api/v1/clusters/{id}", tag = "clusters",
-    params(("id" = String, Path, description = "Its id")),
+    params(("id" = String, Path, description = "Its id"), Removal),
     responses((status = 202, body = Cluster, description = "On its way out"), Problem))]
 pub(crate) async fn cluster_delete(
     State(app): State<App>,
     caller: Caller,
     Path(text): Path<String>,
+    Query(removal): Query<Removal>,
 ) -> Result<(StatusCode, Answer<Cluster>), Problem> {
     let id = id("cluster", &text)?;
+    let is_forced = flag("force", removal.force.as_deref())?;
     let mut tx = app.db.begin(caller.actor()).await?;
     let found = store::cluster::get(&mut tx, caller.scope(), id).await?;
     caller.may_change(&found)?;
-    let leaving = store::cluster::request_delete(&mut tx, &found).await?;
+    let leaving = store::cluster::request_delete(&mut tx, &found, is_forced).await?;
     tx.commit().await?;
     Ok((StatusCode::ACCEPTED, Answer(leaving.into())))
 }

@@ -1,12 +1,13 @@
 //! Tokens for the agents of clusters.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::Json as Answer;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use model::ClusterId;
-use model::cluster::Provider;
+use model::cluster::{AGENT_TOKEN, Provider};
+use model::{ClusterId, Secret};
 use serde::{Deserialize, Serialize};
 use store::{agent_token, entropy};
 use utoipa::ToSchema;
@@ -14,6 +15,7 @@ use utoipa::ToSchema;
 use crate::body::OptionalJson;
 use crate::caller::Caller;
 use crate::page::id;
+use crate::platform::cluster::provider;
 use crate::{App, Problem};
 
 /// How long an old token goes on being good, unless told otherwise.
@@ -55,17 +57,24 @@ pub(crate) async fn cluster_token(
         let rule = format!("must be a whole number from 0 to {MAX_OVERLAP_SECS}");
         return Err(Problem::field("overlap_secs", rule));
     }
+    let token = entropy::secret(app.db.entropy());
+    // Where Paddock itself installs the agent, it also brings it the new token.
+    let secrets = BTreeMap::from([(AGENT_TOKEN.to_owned(), Secret::new(token.as_str()))]);
+    let sealed = provider::sealed(&app, id, &secrets).await?;
     let mut tx = app.db.begin(caller.actor()).await?;
     let found = store::cluster::get(&mut tx, caller.scope(), id).await?;
     caller.may_change(&found)?;
     caller.must_be_owner()?;
-    if found.provider != Provider::Agent {
+    if found.provider == Provider::Local {
         return Err(Problem::conflict(format!(
             "The cluster {} is served by the machine of the server; make one with provider agent.",
             found.name
         )));
     }
-    let token = entropy::secret(app.db.entropy());
+    if found.provider.makes() {
+        store::cluster::secret::set(&mut tx, id, &sealed).await?;
+        store::cluster::set_settings(&mut tx, id, &found.settings).await?;
+    }
     let overlap = Duration::from_secs(overlap);
     agent_token::create(&mut tx, id, &entropy::hash(&token), overlap).await?;
     tx.commit().await?;

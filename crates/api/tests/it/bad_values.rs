@@ -220,7 +220,7 @@ pub(crate) fn bad_query(path: &str, name: &str) -> &'static [&'static str] {
         "limit" | "offset" => &["0", "-1", "1001", "x", "1.5", "99999999999999999999"],
         "page" => &["-1", "x", "1.5", "99999999999999999999"],
         "after" => &["x", "-1", "9m4e2mr0ui3e8a215n4z"],
-        "all" | "follow" | "dry_run" => &["x", "1", "TRUE"],
+        "all" | "follow" | "dry_run" | "force" => &["x", "1", "TRUE"],
         "wait" => &["x", "-1", "61", "1.5"],
         "replica" | "tail" => &["x", "-1", "1.5", "99999999999999999999"],
         "status" | "kind" => &["x", "READY"],

@@ -11,6 +11,7 @@ mod bad_values;
 mod calls;
 mod capacity;
 mod cluster;
+mod cluster_provider;
 mod concurrency;
 mod deployment;
 mod event;

@@ -39,7 +39,7 @@ async fn prepare(all: &Instances, kind: &Kind, seen: &Instance) -> Result<Outcom
             names::point(&**dns, &next.detail.routes).await?;
         }
     }
-    let program = program::of(kind, &next, deployment, client.as_ref(), &*all.outside.seal).await?;
+    let program = program::of(all, kind, &next, deployment, client.as_ref()).await?;
     let still = all.still(seen).await.map_err(Trouble::Ours)?;
     let Some((mut tx, mut now)) = still else { return Ok(Outcome::Moved) };
     now.host = next.host;

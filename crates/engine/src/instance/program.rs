@@ -1,4 +1,5 @@
-//! What Paddock's own agent shall run for an instance: the kind's container with the instance's values.
+//! What Paddock's own agent shall run for an instance: the kind's container, or its Kubernetes
+//! objects, with the instance's values.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +11,24 @@ use model::{DeploymentId, Secret};
 
 use super::Instances;
 use super::sign_in::{self, Trouble};
-use crate::port::{Client, Fault, Seal};
-use crate::sealed::purpose;
+use crate::Error;
+use crate::port::Client;
+use crate::sealed::{manifests_purpose, purpose};
+
+/// What the agent of an instance says it runs things with when it is Kubernetes.
+const KUBERNETES: &str = "kubernetes";
 
 /// The program of an instance. What is secret in it is encrypted for its deployment.
 pub(super) async fn of(
+    all: &Instances,
     kind: &Kind,
     instance: &Instance,
     deployment: DeploymentId,
     client: Option<&Client>,
-    seal: &dyn Seal,
-) -> Result<Spec, Fault> {
-    let container = &kind.run.container;
-    let filled = container.filled(&values(instance, client));
+) -> Result<Spec, Trouble> {
+    let (container, seal) = (&kind.run.container, &*all.outside.seal);
+    let values = values(instance, client);
+    let filled = container.filled(&values);
     let (mut env, mut sealed_env) = (BTreeMap::new(), BTreeMap::new());
     for (name, text) in filled.env {
         if template::is_secret(&container.env[&name]) {
@@ -32,12 +38,24 @@ pub(super) async fn of(
             env.insert(name, text);
         }
     }
+    let objects = match is_on_kubernetes(all, instance).await.map_err(Trouble::Ours)? {
+        true => kind.run.objects(&values),
+        false => Vec::new(),
+    };
+    let sealed_manifests = match objects.is_empty() {
+        true => None,
+        false => {
+            let text = Secret::new(serde_json::Value::Array(objects).to_string());
+            Some(seal.seal(&manifests_purpose(deployment), &text).await?)
+        }
+    };
     Ok(Spec {
         image: Some(filled.image),
         command: filled.command,
         ports: container.ports.clone(),
         env,
         sealed_env,
+        sealed_manifests,
         restart: Restart::Always,
         ready: probe(&container.ready),
         ..Spec::default()
@@ -51,9 +69,13 @@ pub(super) async fn as_kept(
     instance: &Instance,
     deployment: DeploymentId,
 ) -> Result<Spec, Trouble> {
-    let seal = &*all.outside.seal;
-    let client = sign_in::client(&all.db, seal, instance.id).await?;
-    Ok(of(kind, instance, deployment, client.as_ref(), seal).await?)
+    let client = sign_in::client(&all.db, &*all.outside.seal, instance.id).await?;
+    of(all, kind, instance, deployment, client.as_ref()).await
+}
+
+async fn is_on_kubernetes(all: &Instances, instance: &Instance) -> Result<bool, Error> {
+    let on = all.cluster_of(instance).await?;
+    Ok(on.and_then(|on| on.agent).is_some_and(|agent| agent.runtime == KUBERNETES))
 }
 
 fn probe(ready: &Ready) -> Option<Probe> {

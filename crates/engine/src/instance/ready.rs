@@ -52,8 +52,7 @@ async fn look_inside(all: &Instances, seen: &Instance) -> Result<Option<Outcome>
         return all.advance(seen, Status::Failed, &reason).await.map(Some);
     }
     if held.placed_on != seen.cluster_id {
-        let reason =
-            format!("Its cluster is lost; it is made again elsewhere. {}", held.status_reason);
+        let reason = format!("It lost its place and is made again. {}", held.status_reason);
         return all.advance(seen, Status::Accepted, &reason).await.map(Some);
     }
     if held.status != deployment::Status::Running || held.endpoints.is_empty() {
@@ -131,8 +130,9 @@ async fn restart(
     let Some(held) = own_deployment(all, seen).await.map_err(Trouble::Ours)? else {
         return Ok(());
     };
-    let program = program::of(kind, seen, held.id, Some(client), &*all.outside.seal).await?;
-    if program.sealed_env.is_empty() && program.env == held.spec.env {
+    let program = program::of(all, kind, seen, held.id, Some(client)).await?;
+    let has_secrets = !program.sealed_env.is_empty() || program.sealed_manifests.is_some();
+    if !has_secrets && program.env == held.spec.env {
         return Ok(());
     }
     let Some((mut tx, _)) = all.still(seen).await.map_err(Trouble::Ours)? else { return Ok(()) };

@@ -190,7 +190,7 @@ impl Known {
         self.world.set_cluster(world::Cluster {
             id: cluster.id,
             owner: cluster.organization_id,
-            is_ready: cluster.status == Status::Ready,
+            is_ready: cluster.status == Status::Ready && cluster.draining_at.is_none(),
             labels: labels(&cluster),
             nodes: nodes.collect(),
         });
@@ -208,7 +208,8 @@ impl Known {
         for replica in replicas {
             let (id, now) = (replica.id, seen(replica));
             if is_changed || before.get(&id.number) != Some(&now) {
-                self.tell_replica(&unit(deployment, replica), replica, &now);
+                let unit = Unit { id: id.into(), ..unit(deployment, replica.place.as_ref()) };
+                self.tell_replica(&unit, replica, &now);
             }
             before.remove(&id.number);
             asked.replicas.insert(id.number, now);
@@ -295,13 +296,13 @@ fn labels(cluster: &Cluster) -> BTreeMap<String, String> {
     labels
 }
 
-/// A replica as something to be placed.
-fn unit(deployment: &Deployment, replica: &Replica) -> Unit {
-    let (spec, id) = (&deployment.spec, replica.id);
+/// The first replica of a deployment, which may have its place, as something to be placed.
+pub(super) fn unit(deployment: &Deployment, place: Option<&Place>) -> Unit {
+    let spec = &deployment.spec;
     // An instance waits for its turn like everybody, but once it has its place it never yields.
-    let stays = deployment.instance_id.is_some() && replica.place.is_some();
+    let stays = deployment.instance_id.is_some() && place.is_some();
     Unit {
-        id: id.into(),
+        id: ReplicaId { deployment: deployment.id, number: 0 }.into(),
         organization: deployment.organization_id,
         priority: if stays { MAX_PRIORITY + 1 } else { deployment.priority },
         since: deployment.created_at,

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::deployment::NewDeployment;
+use model::deployment::{Deployment, NewDeployment};
 use model::world::{Explanation, Outcome, Target, Unit, UnitId};
-use model::{DeploymentId, OrganizationId, Time, Xid};
+use model::{DeploymentId, OrganizationId, ReplicaId, Time, Xid};
 use store::Db;
 use tokio::sync::Mutex;
 
-use super::known::Known;
+use super::known::{Known, unit};
 
 /// How many replicas of one deployment are spoken of.
 const MOST: usize = 100;
@@ -88,6 +88,28 @@ impl Outlook {
         replicas.sort_by_key(|(number, _)| *number);
         let owners = known.owners(replicas.iter().flat_map(|(_, outcome)| named(outcome)));
         Ok(Foreseen { at, replicas, owners })
+    }
+}
+
+impl Outlook {
+    /// Could each of these start elsewhere now, one after the other, if where it is takes nothing?
+    pub async fn could_move(&self, of: &[(Deployment, ReplicaId)]) -> store::Result<Vec<bool>> {
+        let mut known = self.0.lock().await;
+        known.catch_up().await?;
+        let at = known.db.now();
+        // Its siblings keep their distance from the one that would come, too.
+        let again = |id: &ReplicaId| UnitId { owner: id.deployment.0, replica: u32::MAX };
+        let units: Vec<Unit> = of
+            .iter()
+            .map(|(deployment, id)| Unit { id: again(id), ..unit(deployment, None) })
+            .collect();
+        let outcomes: HashMap<UnitId, Outcome> =
+            known.world.dry_run(&units, at).into_iter().collect();
+        let could = |(_, id): &(Deployment, ReplicaId)| {
+            let outcome = outcomes.get(&again(id));
+            matches!(outcome, Some(Outcome::Start { .. } | Outcome::Displace { .. }))
+        };
+        Ok(of.iter().map(could).collect())
     }
 }
 

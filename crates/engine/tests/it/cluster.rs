@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use engine::cluster::Terraform;
+use engine::placement::Outlook;
 use engine::{Reconcile, local_agent};
 use model::cluster::{Cluster, Patience, Status, Step, Voice, next_step};
 use model::event::Actor;
@@ -27,7 +28,7 @@ async fn new(db: &Db) -> Cluster {
 }
 
 fn worker_on(db: &Db) -> Terraform {
-    Terraform::new(db.clone(), Patience::default())
+    Terraform::new(db.clone(), Patience::default(), Outlook::alone(db.clone()))
 }
 
 async fn agent_speaks(db: &Db) {
@@ -39,7 +40,7 @@ async fn agent_speaks(db: &Db) {
 
 async fn request_delete(db: &Db, cluster: &Cluster) {
     let mut tx = db.begin(Actor::Anonymous).await.unwrap();
-    store::cluster::request_delete(&mut tx, cluster).await.unwrap();
+    store::cluster::request_delete(&mut tx, cluster, false).await.unwrap();
     tx.commit().await.unwrap();
 }
 

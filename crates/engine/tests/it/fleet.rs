@@ -3,14 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::cluster::Providers;
 use engine::instance::Outside;
+use engine::port;
 use engine::rules::{InForce, Rulebook, Rules};
 use model::InstanceId;
+use model::cluster::Provider;
 use model::event::Actor;
 use model::instance::{Charge, Detail, Instance, NewInstance, Status};
 use model::kind::Catalog;
 use store::{Page, Scope, instance};
-use testing::{FakeDns, FakeSeal, FakeSso};
+use testing::{FakeDns, FakeProvider, FakeSeal, FakeSso};
 
 use crate::probe::until;
 use crate::world::World;
@@ -21,6 +24,7 @@ pub(crate) struct Fleet {
     pub(crate) dns: Arc<FakeDns>,
     pub(crate) sso: Arc<FakeSso>,
     pub(crate) seal: Arc<FakeSeal>,
+    pub(crate) provider: Arc<FakeProvider>,
 }
 
 impl Fleet {
@@ -31,7 +35,19 @@ impl Fleet {
             denied: Arc::default(),
         });
         let (dns, sso, seal) = (Arc::default(), Arc::default(), Arc::default());
-        Self { rules, rulebook, dns, sso, seal }
+        Self { rules, rulebook, dns, sso, seal, provider: Arc::default() }
+    }
+
+    /// Who makes clusters.
+    pub(crate) fn providers(&self) -> Providers {
+        let made_by = [Provider::Kubernetes, Provider::Terraform]
+            .map(|of| (of, self.provider.clone() as Arc<dyn port::Provider>));
+        Providers {
+            all: made_by.to_vec(),
+            seal: self.seal.clone(),
+            server: "http://paddock.test".into(),
+            image: "paddock:test".into(),
+        }
     }
 
     pub(crate) fn outside(&self) -> Outside {

@@ -5,6 +5,8 @@
 
 mod agent;
 mod cluster;
+mod cluster_drain;
+mod cluster_provider;
 mod driver;
 mod driver_failure;
 mod driver_room;

@@ -16,7 +16,7 @@ use crate::world::World;
 const IMAGE: Option<&str> = Some("registry/web:1");
 
 /// A cluster of nodes with so much CPU each; the labels of each name it.
-async fn nodes(world: &World, cpus: &[i64]) -> Cluster {
+pub(crate) async fn nodes(world: &World, cpus: &[i64]) -> Cluster {
     let names = (b'a'..).map(|letter| char::from(letter).to_string());
     let node = |(name, cpu): (String, &i64)| NewNode {
         labels: [("rack".to_owned(), name.clone())].into(),
@@ -42,7 +42,7 @@ fn wanted(on: &Cluster, cpu: i64, replicas: u32) -> NewDeployment {
     new
 }
 
-async fn replicas(world: &World, id: DeploymentId) -> Vec<Replica> {
+pub(crate) async fn replicas(world: &World, id: DeploymentId) -> Vec<Replica> {
     replica::of(&mut world.db.read().await.unwrap(), id).await.unwrap()
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::instance::Instances;
+use engine::placement::Outlook;
 use engine::placement::{self, Placement};
 use engine::{Driver, Metrics, Options, cluster, deployment};
 use model::Resources;
@@ -26,7 +27,7 @@ async fn lose_all_wake_ups(db: &Db) {
 fn driver(db: &Db) -> Driver {
     let options = Options { resync: Duration::from_millis(200), ..Options::default() };
     Driver::new(db.clone(), options, Metrics::default())
-        .with(cluster::Terraform::new(db.clone(), Patience::default()))
+        .with(cluster::Terraform::new(db.clone(), Patience::default(), Outlook::alone(db.clone())))
         .with(deployment::Ending { db: db.clone() })
 }
 

@@ -64,14 +64,17 @@ impl World {
 
     pub(crate) fn start_driver_with(&mut self, settings: placement::Settings) {
         let db = self.db.clone();
+        let placement = Placement::new(db.clone(), settings, "test".into());
+        let clusters =
+            cluster::Terraform::new(db.clone(), Patience::default(), placement.outlook())
+                .with(self.fleet.providers());
         let driver = Driver::new(db.clone(), Options::default(), Metrics::default())
-            .with(cluster::Terraform::new(db.clone(), Patience::default()))
+            .with(clusters)
             .with(deployment::Ending { db: db.clone() })
             .with(Instances::new(db.clone(), self.fleet.rules.clone(), self.fleet.outside()))
             .with(General { db: db.clone(), rules: self.fleet.rules.clone() });
         self.driver = Some(start_driver(driver));
         let (stopper, stop) = stop::channel();
-        let placement = Placement::new(db, settings, "test".into());
         task::spawn("placement", placement.run(stop));
         self.placement = Some(stopper);
     }

@@ -27,6 +27,13 @@ text_enum!(Provider {
     Terraform => "terraform",
 });
 
+impl Provider {
+    /// Does it make something, which must be asked for and taken away again?
+    pub fn makes(self) -> bool {
+        matches!(self, Provider::Kubernetes | Provider::Terraform)
+    }
+}
+
 /// What a provider is told beside what every cluster has. Nothing of it is secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -83,7 +90,7 @@ impl Default for Kubernetes {
 }
 
 impl Settings {
-    /// Whose settings these are.
+    /// Checks what a provider is told.
     pub fn check(&self) -> Result<(), Invalid> {
         let mut check = Check::default();
         match self {

@@ -10,6 +10,8 @@ use crate::Time;
 pub enum Step {
     /// Move on, with this reason.
     Move(Status, String),
+    /// Ask who makes it. What comes of that decides where it goes.
+    Ask(Ask),
     /// Nothing is left: mark it deleted.
     Delete,
     /// Nothing, until the agent speaks; nobody says when it does.
@@ -20,6 +22,19 @@ pub enum Step {
     GiveUp,
     /// Nothing, until something changes.
     Rest,
+}
+
+/// What is asked of who makes a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    /// Make it.
+    Create,
+    /// Is it there?
+    Status,
+    /// Have it be able to host.
+    Prepare,
+    /// Take it away.
+    Remove,
 }
 
 /// What is known of a cluster's agent.
@@ -77,6 +92,28 @@ impl Patience {
     }
 }
 
+impl Cluster {
+    /// When it must have moved on; never if it may stay, or waits for a person.
+    pub fn deadline(&self) -> Option<Time> {
+        patience(self.provider, self.status).map(|long| self.status_since + long)
+    }
+}
+
+/// How long a cluster may take for one step before it has failed.
+fn patience(provider: Provider, status: Status) -> Option<Duration> {
+    if !provider.makes() {
+        return None;
+    }
+    match (provider, status) {
+        (_, Status::Accepted) => Some(Duration::from_mins(30)),
+        (Provider::Terraform, Status::Provisioning) => Some(Duration::from_hours(2)),
+        (_, Status::Provisioning | Status::Provisioned | Status::WaitingForAgent) => {
+            Some(Duration::from_mins(30))
+        }
+        _ => None,
+    }
+}
+
 /// The step of a cluster whose agent speaks as the fleet managers' do and says that it is not ready.
 fn of_its_word(cluster: &Cluster, agent: Voice) -> Option<Step> {
     let hosting = &cluster.hosting;
@@ -93,8 +130,28 @@ fn of_its_word(cluster: &Cluster, agent: Voice) -> Option<Step> {
     }
 }
 
-/// The next step of a cluster that is not lost: there is nothing to make, only an agent to hear.
+/// The next step of a cluster that is not lost.
 pub fn next_step(provider: Provider, status: Status, agent: Voice) -> Step {
+    let step = if provider.makes() { of_what_is_made(status, agent) } else { None };
+    step.unwrap_or_else(|| of_what_there_is(provider, status, agent))
+}
+
+/// The step of a cluster that its provider makes, where it is the provider's.
+fn of_what_is_made(status: Status, agent: Voice) -> Option<Step> {
+    let speaks = matches!(agent, Voice::Speaks(_));
+    match status {
+        Status::Accepted => Some(Step::Ask(Ask::Create)),
+        Status::Provisioning => Some(Step::Ask(Ask::Status)),
+        Status::Provisioned => Some(Step::Ask(Ask::Prepare)),
+        // That the agent does not speak may have a reason, and the provider may know it.
+        Status::WaitingForAgent if !speaks => Some(Step::Ask(Ask::Prepare)),
+        Status::Deprovisioning => Some(Step::Ask(Ask::Remove)),
+        _ => None,
+    }
+}
+
+/// The step of a cluster that needs only an agent to be heard.
+fn of_what_there_is(provider: Provider, status: Status, agent: Voice) -> Step {
     let is_local = provider == Provider::Local;
     let to = |status, reason: &str| Step::Move(status, reason.to_owned());
     match (status, agent) {
@@ -123,6 +180,20 @@ pub fn next_step(provider: Provider, status: Status, agent: Voice) -> Step {
         (Status::WaitingForAgent | Status::Ready | Status::Unreachable | Status::Failed, _) => {
             Step::Rest
         }
+    }
+}
+
+/// Where a cluster goes when what was asked is done, and why; nowhere if it only had to be mended.
+pub fn done(status: Status, ask: Ask, provider: Provider) -> Option<(Status, &'static str)> {
+    match (status, ask) {
+        (Status::Provisioning, Ask::Status) => {
+            Some((Status::Provisioned, "It is there; what hosting needs is being installed."))
+        }
+        (Status::Provisioned, Ask::Prepare) => Some((Status::WaitingForAgent, waits_for(provider))),
+        (Status::Deprovisioning, Ask::Remove) => {
+            Some((Status::Cleanup, "Nothing of what was made for it is left."))
+        }
+        _ => None,
     }
 }
 
@@ -156,7 +227,7 @@ mod tests {
 
     use super::*;
     use crate::ClusterId;
-    use crate::cluster::Hosting;
+    use crate::cluster::{Hosting, Settings};
 
     const NOON: Time = Time(1_000_000_000_000_000);
 
@@ -189,6 +260,50 @@ mod tests {
                         assert!(steps < 9, "{provider} {first} {agent:?}");
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_made_is_asked_for_until_it_is_done() {
+        let mut status = Status::Accepted;
+        let mut way = Vec::new();
+        loop {
+            let ask = match next_step(Provider::Kubernetes, status, Voice::Unheard) {
+                Step::Ask(ask) => ask,
+                other => panic!("{status}: {other:?}"),
+            };
+            way.push(ask);
+            // Asking to make it begins the way; the answers take it further.
+            let next = match ask {
+                Ask::Create => Some((Status::Provisioning, "Begun.")),
+                _ => done(status, ask, Provider::Kubernetes),
+            };
+            let Some((next, reason)) = next else { break };
+            assert!(status.may_become(next) && reason.ends_with('.'), "{status} to {next}");
+            status = next;
+        }
+        assert_eq!(way, [Ask::Create, Ask::Status, Ask::Prepare, Ask::Prepare]);
+        assert_eq!(status, Status::WaitingForAgent);
+        let heard = next_step(Provider::Kubernetes, status, Voice::Speaks(None));
+        assert!(matches!(heard, Step::Move(Status::Ready, _)), "{heard:?}");
+        let leaving = next_step(Provider::Terraform, Status::Deprovisioning, Voice::Unheard);
+        assert_eq!(leaving, Step::Ask(Ask::Remove));
+    }
+
+    #[test]
+    fn what_is_made_must_be_done_some_day_and_who_waits_for_a_person_may_wait() {
+        for &provider in Provider::ALL {
+            for &status in Status::ALL {
+                let deadline = Cluster { provider, status, ..lost() }.deadline();
+                let is_on_its_way = matches!(
+                    status,
+                    Status::Accepted
+                        | Status::Provisioning
+                        | Status::Provisioned
+                        | Status::WaitingForAgent
+                );
+                assert_eq!(deadline.is_some(), provider.makes() && is_on_its_way, "{status}");
             }
         }
     }
@@ -269,6 +384,10 @@ mod tests {
             deployments: 0,
             generation: 1,
             created_by: "server".into(),
+            status_since: NOON,
+            settings: Settings::None,
+            draining_at: None,
+            is_forced: false,
             created_at: NOON,
             updated_at: NOON,
         }

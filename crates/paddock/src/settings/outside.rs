@@ -87,6 +87,11 @@ texts! {
     oidc_audience: "PADDOCK_OIDC_AUDIENCE", "TEXT";
     /// The Prometheus that knows the metrics of instances [default: Paddock's own series]
     metrics_url: "PADDOCK_METRICS_URL", "URL";
+    /// Where agents that Paddock installs reach this server; with --agent-image, clusters can be made
+    /// on Kubernetes
+    public_url: "PADDOCK_PUBLIC_URL", "URL";
+    /// The image that holds the agent which Paddock installs
+    agent_image: "PADDOCK_AGENT_IMAGE", "IMAGE";
 }
 
 /// What holds.
@@ -100,6 +105,14 @@ pub(crate) struct Settings {
     pub(crate) vault: Option<Vault>,
     pub(crate) oidc: Option<Oidc>,
     pub(crate) metrics_url: Option<String>,
+    pub(crate) agents: Option<Agents>,
+}
+
+/// What agents that Paddock installs are, and what they are told.
+#[derive(Debug)]
+pub(crate) struct Agents {
+    pub(crate) server: String,
+    pub(crate) image: String,
 }
 
 /// Where the rules in force are read from.
@@ -170,6 +183,7 @@ impl Args {
             vault: vault.transpose()?,
             oidc: oidc.transpose()?,
             metrics_url: metrics_url.transpose()?,
+            agents: self.agents()?,
             domain: self.domain,
             rules,
         })
@@ -199,6 +213,22 @@ impl Args {
                 let key_file = key_file.context("--dns-key-file: is needed with --dns-server")?;
                 Ok(Some(Dns::Updates { server, zone, key_file }))
             }
+        }
+    }
+
+    fn agents(&self) -> anyhow::Result<Option<Agents>> {
+        match (&self.public_url, &self.agent_image) {
+            (None, None) => Ok(None),
+            (Some(server), Some(image)) => {
+                let server = url("--public-url", server)?;
+                let image = image.trim();
+                if image.is_empty() || image.contains(char::is_whitespace) {
+                    bail!("--agent-image: {image:?} is no image, such as registry/paddock:1");
+                }
+                Ok(Some(Agents { server, image: image.into() }))
+            }
+            (Some(_), None) => bail!("--agent-image: is needed with --public-url"),
+            (None, Some(_)) => bail!("--public-url: is needed with --agent-image"),
         }
     }
 

@@ -61,7 +61,7 @@ on_both_engines! {
             let leaving = on.clone();
             let deleting = task::spawn("delete", async move {
                 let mut tx = deleter.begin(Actor::Anonymous).await?;
-                cluster::request_delete(&mut tx, &leaving).await?;
+                cluster::request_delete(&mut tx, &leaving, false).await?;
                 tx.commit().await
             });
             let (created, deleted) = (creating.await.unwrap(), deleting.await.unwrap());

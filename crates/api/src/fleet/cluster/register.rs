@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::cluster::{Hosting, NewCluster, Provider};
+use model::cluster::{Hosting, NewCluster, Provider, Settings};
 use model::kind::Kind;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -63,6 +63,7 @@ impl Registration {
         let new = NewCluster {
             name: self.cluster_id.clone(),
             provider: Provider::Agent,
+            settings: Settings::None,
             cloud_provider: cloud.name.clone(),
             region: region.name.clone(),
             labels: BTreeMap::new(),

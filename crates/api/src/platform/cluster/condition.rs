@@ -1,0 +1,66 @@
+//! What can be asked of a cluster that is there: to be emptied, and to be tried again.
+
+use axum::Json as Answer;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+
+use super::Cluster;
+use crate::caller::Caller;
+use crate::page::id;
+use crate::{App, Problem};
+
+/// Has a cluster take nothing new, and what is on it move elsewhere, as far as there is room.
+///
+/// Follow its `status_reason`: it says what is still there, and when it is drained.
+#[utoipa::path(post, path = "/api/v1/clusters/{id}/drain", tag = "clusters",
+    params(("id" = String, Path, description = "Its id")),
+    responses((status = 202, body = Cluster, description = "It is being drained"), Problem))]
+pub(crate) async fn cluster_drain(
+    State(app): State<App>,
+    caller: Caller,
+    Path(text): Path<String>,
+) -> Result<(StatusCode, Answer<Cluster>), Problem> {
+    let id = id("cluster", &text)?;
+    let mut tx = app.db.begin(caller.actor()).await?;
+    let found = store::cluster::get(&mut tx, caller.scope(), id).await?;
+    caller.may_change(&found)?;
+    let drained = store::cluster::drain(&mut tx, &found).await?;
+    tx.commit().await?;
+    Ok((StatusCode::ACCEPTED, Answer(drained.into())))
+}
+
+/// Has a cluster take what is new again. What has moved stays where it is.
+#[utoipa::path(delete, path = "/api/v1/clusters/{id}/drain", tag = "clusters",
+    params(("id" = String, Path, description = "Its id")),
+    responses((status = 200, body = Cluster, description = "It takes what is new"), Problem))]
+pub(crate) async fn cluster_undrain(
+    State(app): State<App>,
+    caller: Caller,
+    Path(text): Path<String>,
+) -> Result<Answer<Cluster>, Problem> {
+    let id = id("cluster", &text)?;
+    let mut tx = app.db.begin(caller.actor()).await?;
+    let found = store::cluster::get(&mut tx, caller.scope(), id).await?;
+    caller.may_change(&found)?;
+    let back = store::cluster::undrain(&mut tx, &found).await?;
+    tx.commit().await?;
+    Ok(Answer(back.into()))
+}
+
+/// Has a cluster that failed be tried again, from the beginning; what is there is found.
+#[utoipa::path(post, path = "/api/v1/clusters/{id}/retry", tag = "clusters",
+    params(("id" = String, Path, description = "Its id")),
+    responses((status = 202, body = Cluster, description = "It is tried again"), Problem))]
+pub(crate) async fn cluster_retry(
+    State(app): State<App>,
+    caller: Caller,
+    Path(text): Path<String>,
+) -> Result<(StatusCode, Answer<Cluster>), Problem> {
+    let id = id("cluster", &text)?;
+    let mut tx = app.db.begin(caller.actor()).await?;
+    let found = store::cluster::get(&mut tx, caller.scope(), id).await?;
+    caller.may_change(&found)?;
+    let again = store::cluster::retry(&mut tx, &found).await?;
+    tx.commit().await?;
+    Ok((StatusCode::ACCEPTED, Answer(again.into())))
+}

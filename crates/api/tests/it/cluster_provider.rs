@@ -1,0 +1,167 @@
+//! Clusters that a provider makes: asked for, tried again, drained and deleted over HTTP.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::port::Fault;
+use serde_json::{Value, json};
+use testing::{FakeProvider, TestPaddock, TestSettings, on_both_engines};
+
+use crate::world::{cluster_path, deployment_path, names_field, refused};
+
+const CLUSTERS: &str = "/api/v1/clusters";
+
+async fn start(engine: testing::Engine) -> (TestPaddock, Arc<FakeProvider>) {
+    let provider = Arc::<FakeProvider>::default();
+    let settings = TestSettings { provider: Some(provider.clone()), ..TestSettings::default() };
+    (TestPaddock::start_with(engine, settings).await, provider)
+}
+
+fn kubernetes() -> Value {
+    json!({
+        "name": "far", "provider": "kubernetes",
+        "kubernetes": {
+            "kubeconfig": "a kubeconfig that nobody sees", "namespace": "shop",
+            "pull_secret": "credentials that nobody sees", "quota": {"cpu": 4},
+        },
+    })
+}
+
+/// What the agent that was installed signs in with.
+fn agent(paddock: &TestPaddock, provider: &FakeProvider, id: &str) -> testing::Client {
+    let sites = provider.held();
+    let told = sites.of[&id.parse().unwrap()].agent.clone().unwrap();
+    paddock.client.with_token(told.token.reveal())
+}
+
+async fn beat(agent: &testing::Client) {
+    let body = json!({"version": "1", "runtime": "kubernetes", "capacity": {"cpu": 4}});
+    agent.post("/api/v1/agent/heartbeat", body).await.expect(200);
+}
+
+on_both_engines! {
+    async fn a_kubernetes_is_registered_prepared_and_heard(engine: Engine) {
+        let (paddock, provider) = start(engine).await;
+        let (ann, zoe) = (paddock.owner("ann").await, paddock.owner("zoe").await);
+        let made = ann.post(CLUSTERS, kubernetes()).await.expect(201);
+        let id = made["id"].as_str().unwrap();
+        let path = cluster_path(id);
+        assert_eq!(made["kubernetes"], json!({"context": null, "namespace": "shop", "quota": {"cpu": 4}}));
+        let waiting = paddock.until(&ann, &path, "status", "waiting_for_agent").await;
+        assert!(!waiting.to_string().contains("nobody sees"), "{waiting:#}");
+        zoe.get(&path).await.expect(404);
+        {
+            let sites = provider.held();
+            let order = sites.of[&id.parse().unwrap()].order.clone().unwrap();
+            assert_eq!(order.secrets["kubeconfig"].reveal(), "a kubeconfig that nobody sees");
+            assert_eq!(order.secrets["pull_secret"].reveal(), "credentials that nobody sees");
+        }
+        let first = agent(&paddock, &provider, id);
+        beat(&first).await;
+        paddock.until(&ann, &path, "status", "ready").await;
+
+        // A new token is brought to the agent by itself.
+        let token = ann.post(&format!("{path}/token"), json!({"overlap_secs": 0})).await.text("token");
+        for _ in 0..600 {
+            let now = agent(&paddock, &provider, id);
+            if now.token() == Some(&token) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        let second = agent(&paddock, &provider, id);
+        beat(&second).await;
+        first.get("/api/v1/agent/desired").await.expect(401);
+
+        // So is what is changed.
+        let body = json!({"kubernetes": {"quota": {"cpu": 2}, "kubeconfig": "another that nobody sees"}});
+        let changed = ann.patch(&path, body).await.expect(200);
+        assert_eq!(changed["kubernetes"]["quota"], json!({"cpu": 2}));
+        let log = ann.get("/api/v1/events?limit=1000").await.expect(200).to_string();
+        assert!(!log.contains("nobody sees") && !log.contains(&token), "{log}");
+        ann.delete(&path).await.expect(202);
+        paddock.until_gone(&ann, &path).await;
+        assert!(provider.held().of.is_empty());
+    }
+
+    async fn a_cluster_that_failed_says_why_and_is_tried_again_or_removed(engine: Engine) {
+        let (paddock, provider) = start(engine).await;
+        let ann = paddock.owner("ann").await;
+        provider.set_fault(Some(Fault::Refused("the token may not create namespaces".into())));
+        let path = cluster_path(&ann.post(CLUSTERS, kubernetes()).await.text("id"));
+        let failed = paddock.until(&ann, &path, "status", "failed").await;
+        let reason = failed["status_reason"].as_str().unwrap();
+        assert!(reason.contains("may not create namespaces") && reason.contains("retry"), "{reason}");
+        let retry = format!("{path}/retry");
+        provider.set_fault(None);
+        assert_eq!(ann.post(&retry, json!({})).await.expect(202)["status"], "accepted");
+        paddock.until(&ann, &path, "status", "waiting_for_agent").await;
+        let answer = ann.post(&retry, json!({})).await;
+        refused(&answer, "not failed");
+        answer.expect(409);
+        // What can't be taken away keeps the cluster, until that is forced.
+        provider.set_fault(Some(Fault::Refused("it is not there".into())));
+        ann.delete(&path).await.expect(202);
+        for _ in 0..600 {
+            let now = ann.get(&path).await.expect(200);
+            if now["status_reason"].as_str().unwrap().contains("with force") {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        ann.delete(&format!("{path}?force=true")).await.expect(202);
+        paddock.until_gone(&ann, &path).await;
+    }
+
+    async fn what_a_provider_is_told_is_checked(engine: Engine) {
+        let (paddock, _) = start(engine).await;
+        let ann = paddock.owner("ann").await;
+        for (field, body) in [
+            ("provider", json!({"name": "a", "provider": "cloud"})),
+            ("kubernetes", json!({"name": "a", "provider": "agent", "kubernetes": {}})),
+            ("terraform", json!({"name": "a", "provider": "kubernetes", "terraform": {"module": "m"}})),
+            ("kubernetes.kubeconfig", json!({"name": "a", "provider": "kubernetes", "kubernetes": {"kubeconfig": ""}})),
+            ("kubernetes.namespace", json!({"name": "a", "provider": "kubernetes",
+                "kubernetes": {"kubeconfig": "x", "namespace": "Not a name"}})),
+            ("kubernetes.quota", json!({"name": "a", "provider": "kubernetes",
+                "kubernetes": {"kubeconfig": "x", "quota": {"cpu": -1}}})),
+        ] {
+            names_field(&ann.post(CLUSTERS, body.clone()).await, field, &body.to_string());
+        }
+        // What the server itself could reach, or would run, is not everybody's.
+        for body in [
+            json!({"name": "a", "provider": "kubernetes"}),
+            json!({"name": "a", "provider": "terraform", "terraform": {"module": "m"}}),
+        ] {
+            ann.post(CLUSTERS, body).await.expect(403);
+        }
+        let admin = paddock.admin().await;
+        let body = json!({"name": "a", "provider": "terraform", "terraform":
+            {"module": "m", "variables": {"size": 3}, "secret_variables": {"key": "nobody sees"}}});
+        let made = admin.post(CLUSTERS, body).await.expect(201);
+        assert_eq!(made["terraform"], json!({"module": "m", "variables": {"size": 3}}));
+        let none = TestPaddock::start(engine).await;
+        let answer = none.owner("ann").await.post(CLUSTERS, kubernetes()).await;
+        names_field(&answer, "provider", "a server without it");
+        assert!(answer.json.to_string().contains("--public-url"), "{:#}", answer.json);
+    }
+
+    async fn draining_is_the_owners_and_can_be_ended(engine: Engine) {
+        let (paddock, _) = start(engine).await;
+        let (ann, zoe) = (paddock.owner("ann").await, paddock.owner("zoe").await);
+        let cluster = paddock.cluster(&ann, json!({"cpu": 2})).await;
+        let body = json!({"image": "web:1", "resources": {"cpu": 1}});
+        let web = ann.post("/api/v1/deployments", body).await.text("id");
+        paddock.until(&ann, &deployment_path(&web), "cluster_id", &cluster).await;
+        let (path, other) = (cluster_path(&cluster), paddock.cluster(&ann, json!({"cpu": 2})).await);
+        let drain = format!("{path}/drain");
+        zoe.post(&drain, json!({})).await.expect(404);
+        let draining = ann.post(&drain, json!({})).await.expect(202);
+        assert_ne!(draining["draining_at"], Value::Null);
+        paddock.until(&ann, &deployment_path(&web), "cluster_id", &other).await;
+        let again = ann.post(&drain, json!({})).await.expect(202);
+        assert_eq!(again["draining_at"], draining["draining_at"]);
+        zoe.delete(&drain).await.expect(404);
+        assert_eq!(ann.delete(&drain).await.expect(200)["draining_at"], Value::Null);
+    }
+}

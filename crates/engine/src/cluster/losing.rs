@@ -1,0 +1,46 @@
+//! What becomes of what is on a cluster whose agent is silent.
+
+use model::DeploymentId;
+use model::cluster::{Cluster, Status, caveat};
+use store::deployment::losing;
+
+use super::Terraform;
+use crate::Error;
+
+impl Terraform {
+    /// Has what is on a cluster say whether it is known, one deployment after the other.
+    pub(super) async fn annotate(&self, cluster: &Cluster) -> Result<(), Error> {
+        let is_lost = cluster.status == Status::Unreachable;
+        let mut read = self.db.read().await?;
+        let ids = if is_lost {
+            losing::undoubted(&mut read, cluster.id).await?
+        } else {
+            losing::doubted(&mut read, cluster.id).await?
+        };
+        drop(read);
+        let text = is_lost.then(|| caveat(cluster.agent.as_ref().map(|heard| heard.at)));
+        for id in ids {
+            let Some(mut tx) = self.still(cluster).await? else { return Ok(()) };
+            losing::doubt(&mut tx, id, cluster.id, text.as_deref()).await?;
+            tx.commit().await?;
+        }
+        Ok(())
+    }
+
+    /// Lets what was on a cluster start elsewhere.
+    pub(super) async fn give_up(&self, cluster: &Cluster) -> Result<(), Error> {
+        // A foreign agent knows no fences: nobody could say that its instances are gone for sure.
+        if cluster.hosting.is_foreign {
+            return Ok(());
+        }
+        let ids: Vec<DeploymentId> =
+            losing::movable(&mut self.db.read().await?, cluster.id).await?;
+        let reason = format!("Its cluster {} is lost; it waits for another.", cluster.name);
+        for id in ids {
+            let Some(mut tx) = self.still(cluster).await? else { return Ok(()) };
+            losing::give_up(&mut tx, id, cluster.id, &reason).await?;
+            tx.commit().await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,336 @@
+//! Clusters that have to be made: from asked-for to ready and out again, with a provider that is slow,
+//! down, or refuses, and with a worker or an agent that dies at any step.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::Reconcile as _;
+use engine::cluster::Terraform;
+use engine::placement::Outlook;
+use engine::port::Fault;
+use model::cluster::{
+    AGENT_TOKEN, Ask, Cluster, KUBECONFIG, Kubernetes, NewCluster, Patience, Provider, Settings,
+    Status,
+};
+use model::event::Actor;
+use model::work::Next;
+use model::{ClusterId, Resources, Secret};
+use store::cluster::secret;
+use store::{Scope, agent_token, entropy, task};
+use testing::{Engine, TestClock, on_both_engines, rows};
+
+use crate::world::{World, changes_of};
+
+const MOST_STEPS: usize = 40;
+
+/// A cluster of that provider, nobody who works on it, and a clock.
+struct Lab {
+    world: World,
+    clock: Arc<TestClock>,
+    id: ClusterId,
+}
+
+impl Lab {
+    async fn new(engine: Engine, provider: Provider) -> Self {
+        let clock = Arc::new(TestClock::default());
+        let world = World::still_with(engine, clock.clone()).await;
+        let id: ClusterId = world.db.id();
+        let seal = world.fleet.seal.clone();
+        let secrets = [(KUBECONFIG.to_owned(), Secret::new("top secret"))].into();
+        let sealed = engine::cluster::seal_all(&*seal, id, &secrets).await.unwrap();
+        let new = NewCluster {
+            provider,
+            settings: Settings::Kubernetes(Kubernetes::default()),
+            ..rows::new_cluster("far", Resources::default())
+        };
+        let mut tx = world.db.begin(Actor::Anonymous).await.unwrap();
+        store::cluster::create_as(&mut tx, id, None, &new).await.unwrap();
+        secret::set(&mut tx, id, &sealed).await.unwrap();
+        tx.commit().await.unwrap();
+        Self { world, clock, id }
+    }
+
+    fn worker(&self) -> Terraform {
+        let db = self.world.db.clone();
+        Terraform::new(db.clone(), Patience::default(), Outlook::alone(db))
+            .with(self.world.fleet.providers())
+    }
+
+    async fn get(&self) -> Option<Cluster> {
+        let mut read = self.world.db.read().await.unwrap();
+        store::cluster::get(&mut read, Scope::All, self.id).await.ok()
+    }
+
+    async fn status(&self) -> Option<Status> {
+        self.get().await.map(|cluster| cluster.status)
+    }
+
+    async fn reason(&self) -> String {
+        self.get().await.unwrap().status_reason
+    }
+
+    async fn agent_speaks(&self) {
+        let mut tx = self.world.db.begin(Actor::Agent).await.unwrap();
+        store::cluster::hear(&mut tx, self.id, "1", "kubernetes", Duration::ZERO).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    /// Has a worker step until it has the status, or there is no cluster any more; time passes as it
+    /// asks for.
+    async fn step_until(&self, worker: &Terraform, status: Option<Status>) {
+        for _ in 0..MOST_STEPS {
+            if self.status().await == status {
+                return;
+            }
+            match worker.reconcile(&self.id.to_string()).await.unwrap() {
+                Next::Again => {}
+                Next::At(at) => self.clock.advance(at.since(self.world.db.now())),
+                Next::Rest => break,
+            }
+        }
+        assert_eq!(self.status().await, status, "{}", self.reason().await);
+    }
+
+    /// The same with a worker that dies whenever its provider does not answer, and another after it.
+    async fn step_over_crashes(&self, status: Option<Status>) {
+        let mut worker = Arc::new(self.worker());
+        let fell_silent = self.world.fleet.provider.held().fell_silent.clone();
+        for _ in 0..MOST_STEPS {
+            if self.status().await == status {
+                return;
+            }
+            let (id, who) = (self.id.to_string(), worker.clone());
+            let mut step = task::spawn("step", async move { who.reconcile(&id).await.unwrap() });
+            tokio::select! {
+                next = &mut step => if next.unwrap() == Next::Rest { break },
+                () = fell_silent.notified() => {
+                    step.abort();
+                    let _ = step.await;
+                    worker = Arc::new(self.worker());
+                }
+            }
+        }
+        assert_eq!(self.status().await, status, "{}", self.reason().await);
+    }
+
+    async fn end(&self, is_forced: bool) {
+        let mut tx = self.world.db.begin(Actor::Anonymous).await.unwrap();
+        let now = store::cluster::get(&mut tx, Scope::All, self.id).await.unwrap();
+        store::cluster::request_delete(&mut tx, &now, is_forced).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    async fn number(&self, sql: &str) -> i64 {
+        self.world.db.read().await.unwrap().number(sql, &[]).await.unwrap()
+    }
+
+    fn asked(&self) -> Vec<Ask> {
+        self.world.fleet.provider.held().asked.clone()
+    }
+
+    fn set_fault(&self, fault: Option<Fault>) {
+        self.world.fleet.provider.set_fault(fault);
+    }
+}
+
+async fn walks_in_and_out(engine: Engine, provider: Provider, silent_at: Option<usize>) -> usize {
+    let lab = Lab::new(engine, provider).await;
+    lab.world.fleet.provider.held().silent_at = silent_at;
+    lab.step_over_crashes(Some(Status::WaitingForAgent)).await;
+    lab.agent_speaks().await;
+    lab.step_over_crashes(Some(Status::Ready)).await;
+    let words = "created provisioning provisioned token_made waiting_for_agent ready";
+    let changes = changes_of(&lab.world.db, lab.id).await;
+    assert_eq!(changes.join(" "), words, "silent at {silent_at:?}");
+    assert_eq!(lab.number("SELECT COUNT(*) FROM agent_token").await, 1);
+    let agent = {
+        let sites = lab.world.fleet.provider.held();
+        let site = &sites.of[&lab.id];
+        assert_eq!(site.order.as_ref().unwrap().secrets[KUBECONFIG].reveal(), "top secret");
+        site.agent.clone().unwrap()
+    };
+    assert_eq!((&*agent.server, &*agent.image), ("http://paddock.test", "paddock:test"));
+    let (mut read, hash) =
+        (lab.world.db.read().await.unwrap(), entropy::hash(agent.token.reveal()));
+    let whose = agent_token::find(&mut read, &hash, lab.world.db.now()).await.unwrap();
+    assert_eq!(whose, Some(lab.id), "silent at {silent_at:?}");
+    drop(read);
+    assert_eq!(lab.get().await.unwrap().hosting.dns.as_deref(), Some("far.clusters.test"));
+    lab.end(false).await;
+    lab.step_over_crashes(None).await;
+    assert!(lab.world.fleet.provider.held().of.is_empty(), "silent at {silent_at:?}");
+    assert_eq!(lab.number("SELECT COUNT(*) FROM cluster_secret").await, 0);
+    lab.asked().len()
+}
+
+on_both_engines! {
+    async fn it_is_made_prepared_heard_and_taken_away_again(engine: Engine) {
+        walks_in_and_out(engine, Provider::Terraform, None).await;
+    }
+
+    async fn a_worker_that_dies_at_any_call_is_followed_by_another(engine: Engine) {
+        let calls = walks_in_and_out(engine, Provider::Kubernetes, None).await;
+        assert!(calls >= 4, "{calls}");
+        for call in 0..calls {
+            walks_in_and_out(engine, Provider::Kubernetes, Some(call)).await;
+        }
+    }
+
+    async fn an_agent_that_dies_at_any_step_is_waited_for_and_heard_again(engine: Engine) {
+        let way = [Status::Provisioning, Status::Provisioned, Status::WaitingForAgent, Status::Ready];
+        for dies_at in way {
+            let lab = Lab::new(engine, Provider::Kubernetes).await;
+            let worker = lab.worker();
+            // It was there once, and is killed when its cluster is so far.
+            if dies_at != Status::Ready {
+                lab.step_until(&worker, Some(dies_at)).await;
+                lab.agent_speaks().await;
+                lab.clock.advance(Duration::from_secs(31));
+                lab.step_until(&worker, Some(Status::WaitingForAgent)).await;
+                worker.reconcile(&lab.id.to_string()).await.unwrap();
+                assert_eq!(lab.status().await, Some(Status::WaitingForAgent), "{dies_at}");
+            } else {
+                lab.step_until(&worker, Some(Status::WaitingForAgent)).await;
+                lab.agent_speaks().await;
+                lab.step_until(&worker, Some(Status::Ready)).await;
+                lab.clock.advance(Duration::from_secs(31));
+                lab.step_until(&worker, Some(Status::Unreachable)).await;
+            }
+            lab.agent_speaks().await;
+            lab.step_until(&worker, Some(Status::Ready)).await;
+        }
+    }
+
+    async fn who_is_slow_says_how_far_it_is_and_is_asked_again(engine: Engine) {
+        let lab = Lab::new(engine, Provider::Kubernetes).await;
+        lab.world.fleet.provider.held().slowness = 2;
+        let worker = lab.worker();
+        lab.step_until(&worker, Some(Status::Provisioning)).await;
+        assert_eq!(lab.reason().await, "It is begun (1 of 2).");
+        worker.reconcile(&lab.id.to_string()).await.unwrap();
+        assert_eq!(lab.reason().await, "It is made (1 of 2).");
+        lab.step_until(&worker, Some(Status::WaitingForAgent)).await;
+        lab.agent_speaks().await;
+        lab.step_until(&worker, Some(Status::Ready)).await;
+        lab.end(false).await;
+        lab.step_until(&worker, None).await;
+    }
+
+    async fn who_speaks_is_there_whatever_its_provider_waits_for(engine: Engine) {
+        let lab = Lab::new(engine, Provider::Kubernetes).await;
+        let worker = lab.worker();
+        lab.step_until(&worker, Some(Status::Provisioned)).await;
+        lab.world.fleet.provider.held().slowness = 1000;
+        lab.agent_speaks().await;
+        lab.step_until(&worker, Some(Status::Ready)).await;
+    }
+
+    async fn who_takes_too_long_has_failed_and_can_be_tried_again(engine: Engine) {
+        let lab = Lab::new(engine, Provider::Kubernetes).await;
+        lab.world.fleet.provider.held().slowness = 1_000_000;
+        let worker = lab.worker();
+        lab.step_until(&worker, Some(Status::Provisioning)).await;
+        lab.clock.advance(Duration::from_mins(31));
+        lab.step_until(&worker, Some(Status::Failed)).await;
+        let reason = lab.reason().await;
+        assert!(reason.contains("took too long") && reason.contains("cluster retry"), "{reason}");
+        assert_eq!(worker.reconcile(&lab.id.to_string()).await.unwrap(), Next::Rest);
+
+        lab.world.fleet.provider.held().slowness = 0;
+        let mut tx = lab.world.db.begin(Actor::Anonymous).await.unwrap();
+        let failed = store::cluster::get(&mut tx, Scope::All, lab.id).await.unwrap();
+        store::cluster::retry(&mut tx, &failed).await.unwrap();
+        tx.commit().await.unwrap();
+        lab.step_until(&worker, Some(Status::WaitingForAgent)).await;
+        // An agent that never comes is a failure, too.
+        lab.clock.advance(Duration::from_mins(31));
+        lab.step_until(&worker, Some(Status::Failed)).await;
+        lab.end(false).await;
+        lab.step_until(&worker, None).await;
+    }
+
+    async fn who_is_down_is_waited_for_and_who_refuses_is_believed(engine: Engine) {
+        let lab = Lab::new(engine, Provider::Kubernetes).await;
+        let worker = lab.worker();
+        lab.set_fault(Some(Fault::Unavailable("it is down".into())));
+        worker.reconcile(&lab.id.to_string()).await.unwrap();
+        assert_eq!(lab.reason().await, "Waits for its provider: it is down");
+        assert_eq!(lab.status().await, Some(Status::Accepted));
+        lab.set_fault(Some(Fault::Refused("the token has no right to list nodes".into())));
+        lab.step_until(&worker, Some(Status::Failed)).await;
+        let reason = lab.reason().await;
+        assert!(reason.starts_with("the token has no right to list nodes. Mend"), "{reason}");
+        // Nothing was made: nothing has to be taken away.
+        lab.end(false).await;
+        lab.step_until(&worker, None).await;
+    }
+
+    async fn what_can_not_be_taken_away_stays_until_it_is_forced(engine: Engine) {
+        let lab = Lab::new(engine, Provider::Kubernetes).await;
+        let worker = lab.worker();
+        lab.step_until(&worker, Some(Status::WaitingForAgent)).await;
+        for fault in [Fault::Unavailable("no answer".into()), Fault::Refused("not allowed".into())] {
+            lab.set_fault(Some(fault.clone()));
+            if lab.status().await != Some(Status::Deprovisioning) {
+                lab.end(false).await;
+            }
+            for _ in 0..3 {
+                worker.reconcile(&lab.id.to_string()).await.unwrap();
+            }
+            assert_eq!(lab.status().await, Some(Status::Deprovisioning));
+            assert!(lab.reason().await.contains(&fault.to_string()), "{}", lab.reason().await);
+        }
+        assert!(lab.reason().await.contains("with force"), "{}", lab.reason().await);
+        lab.end(true).await;
+        lab.step_until(&worker, None).await;
+    }
+
+    async fn what_was_installed_is_looked_after(engine: Engine) {
+        let lab = Lab::new(engine, Provider::Kubernetes).await;
+        let worker = lab.worker();
+        lab.step_until(&worker, Some(Status::WaitingForAgent)).await;
+        lab.agent_speaks().await;
+        lab.step_until(&worker, Some(Status::Ready)).await;
+        let look = async || {
+            let before = lab.asked().len();
+            lab.agent_speaks().await;
+            worker.reconcile(&lab.id.to_string()).await.unwrap();
+            lab.asked()[before..].to_vec()
+        };
+        let _first = look().await;
+        assert_eq!(look().await, []);
+        lab.clock.advance(Duration::from_mins(11));
+        assert_eq!(look().await, [Ask::Prepare]);
+        assert_eq!(look().await, []);
+        // What its owner changes is made so at once.
+        let mut tx = lab.world.db.begin(Actor::Anonymous).await.unwrap();
+        let quota = Resources::from([("cpu", 2)]);
+        let settings = Settings::Kubernetes(Kubernetes { quota, ..Kubernetes::default() });
+        store::cluster::set_settings(&mut tx, lab.id, &settings).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(look().await, [Ask::Prepare]);
+        // It hosts all the same when that is refused, and says so.
+        lab.set_fault(Some(Fault::Refused("the quota is not ours".into())));
+        lab.clock.advance(Duration::from_mins(11));
+        look().await;
+        assert_eq!(lab.status().await, Some(Status::Ready));
+        assert!(lab.reason().await.contains("the quota is not ours"), "{}", lab.reason().await);
+    }
+
+    async fn secrets_of_clusters_are_nowhere_to_be_read(engine: Engine) {
+        let lab = Lab::new(engine, Provider::Kubernetes).await;
+        lab.step_until(&lab.worker(), Some(Status::WaitingForAgent)).await;
+        let mut read = lab.world.db.read().await.unwrap();
+        lab.world.db.settle_events().await.unwrap();
+        let all = store::event::Filter::default();
+        let events = store::event::list(&mut read, Scope::All, &all, 0, 10_000).await.unwrap();
+        let text = format!("{events:?} {:?}", store::cluster::get(&mut read, Scope::All, lab.id).await);
+        assert!(!text.contains("top secret") && !text.contains("kept by"), "{text}");
+        let sealed = secret::all(&mut read, lab.id).await.unwrap();
+        assert_eq!(sealed.keys().collect::<Vec<_>>(), [AGENT_TOKEN, KUBECONFIG, "note"]);
+        for (name, sealed) in sealed {
+            let prefix = format!("sealed for cluster/{}/{name}", lab.id);
+            assert!(sealed.starts_with(&prefix), "{sealed}");
+        }
+    }
+}

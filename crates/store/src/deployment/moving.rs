@@ -1,0 +1,37 @@
+//! Having replicas leave a cluster that works, so that they start elsewhere.
+
+use model::deployment::Status;
+use model::{ClusterId, DeploymentId, ReplicaId};
+
+use super::placing::{STOPPED, Standing};
+use super::{placing, replica, take_if_there};
+use crate::db::{params, sql};
+use crate::{Read, Result, Tx, cluster};
+
+/// Everything that has replicas on a cluster.
+pub async fn on(read: &mut Read, on: ClusterId) -> Result<Standing> {
+    let sql = sql!("SELECT DISTINCT deployment_id FROM replica WHERE cluster_id = $1 ORDER BY 1");
+    let rows = read.all(sql, params![on]).await?;
+    let ids: Result<Vec<DeploymentId>> = rows.into_iter().map(|mut row| row.take()).collect();
+    placing::some(read, &ids?).await
+}
+
+/// Has a replica stop where it runs and wait for another place; whether it still ran there.
+pub async fn leave(tx: &mut Tx, id: ReplicaId, on: ClusterId, reason: &str) -> Result<bool> {
+    cluster::lock(tx, on).await?;
+    let Some(deployment) = take_if_there(tx, id.deployment).await? else { return Ok(false) };
+    let replicas = replica::of(tx, id.deployment).await?;
+    let found = replicas.into_iter().find(|replica| replica.id == id);
+    let is_there = |replica: &model::replica::Replica| {
+        replica.status.is_wanted() && replica.place.as_ref().is_some_and(|p| p.cluster == on)
+    };
+    let Some(found) = found.filter(is_there) else { return Ok(false) };
+    let has_image = deployment.spec.image.is_some();
+    replica::tell(tx, id, Status::Preempted, reason, has_image).await?;
+    let deployment = replica::settle(tx, &deployment, Status::Preempted.as_str()).await?;
+    if !has_image {
+        replica::leave(tx, &deployment, &found).await?;
+        replica::settle(tx, &deployment, STOPPED).await?;
+    }
+    Ok(true)
+}
