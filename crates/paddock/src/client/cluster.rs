@@ -1,6 +1,9 @@
 //! `paddock cluster`: making, listing, showing and deleting clusters.
 
+mod condition;
 mod node;
+mod provider;
+mod register;
 mod token;
 mod view;
 
@@ -16,6 +19,7 @@ use super::resources::{Resources, unique};
 use super::subject::{self, CLUSTER};
 use super::wait::Wait;
 use node::Node;
+use provider::Provider;
 
 /// `paddock cluster …`.
 #[derive(clap::Subcommand)]
@@ -25,15 +29,20 @@ pub(crate) enum Command {
 Example:
   paddock cluster create prod --cpu 4 --ram 8Gi --wait
   paddock cluster create lab --cpu 8 --ram 64Gi --resource gpu=2 --label team=research
-  paddock cluster create duo --node name=a,cpu=4,ram=8Gi,label.zone=x --node name=b,cpu=2,ram=4Gi")]
+  paddock cluster create duo --node name=a,cpu=4,ram=8Gi,label.zone=x --node name=b,cpu=2,ram=4Gi
+  paddock cluster create cloud --provider kubernetes --kubeconfig kubeconfig.yaml --wait
+  paddock cluster create east --provider terraform --module small --variable size=3 --wait")]
     Create {
         /// What the cluster is called
         name: String,
         #[command(flatten)]
-        spec: Spec,
+        spec: Box<Spec>,
         #[command(flatten)]
         wait: Wait,
     },
+    /// Makes a cluster that somebody runs an agent beside, and shows what that agent needs to know
+    #[command(after_help = register::AFTER_HELP)]
+    Register(register::Args),
     /// Lists clusters: one's own, and those that all share
     #[command(visible_alias = "ls", after_help = "Example:\n  paddock cluster list")]
     List {
@@ -50,10 +59,24 @@ Example:
     /// Makes a token for the agent of a cluster; the one of before ends soon
     #[command(after_help = token::AFTER_HELP)]
     Token(token::Args),
+    /// Has a cluster take nothing new, and what is on it move elsewhere
+    #[command(after_help = "\
+What has no room elsewhere, or is pinned to the cluster, stays and goes on running.
+
+Example:
+  paddock cluster drain old --wait
+  paddock cluster drain old --end")]
+    Drain(condition::Drain),
+    /// Has a cluster that failed be tried again
+    #[command(after_help = "Example:\n  paddock cluster retry cloud --wait")]
+    Retry(condition::Retry),
     /// Deletes a cluster on which nothing runs any more
     #[command(
         visible_alias = "rm",
-        after_help = "Example:\n  paddock cluster delete prod --yes --wait=60"
+        after_help = "\
+Example:
+  paddock cluster delete prod --yes --wait=60
+  paddock cluster delete cloud --force"
     )]
     Delete {
         /// Its name or its id
@@ -62,6 +85,9 @@ Example:
         /// Deletes without asking
         #[arg(long, short)]
         yes: bool,
+        /// Lets it go even if what was made for it can't be taken away; that is yours then
+        #[arg(long)]
+        force: bool,
         #[command(flatten)]
         wait: Wait,
     },
@@ -78,9 +104,8 @@ pub(crate) struct Spec {
     /// A label; may be repeated
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse::pair)]
     labels: Vec<(String, String)>,
-    /// Who makes the cluster [default: the server's choice]
-    #[arg(long, value_name = "NAME")]
-    provider: Option<String>,
+    #[command(flatten)]
+    provider: Provider,
     /// The cloud that the cluster is in
     #[arg(long, value_name = "NAME")]
     cloud_provider: Option<String>,
@@ -92,12 +117,17 @@ pub(crate) struct Spec {
 /// Carries out one of the commands.
 pub(crate) async fn run(command: Command, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     match command {
-        Command::Create { name, spec, wait } => create(api, printer, &name, spec, wait).await,
+        Command::Create { name, spec, wait } => create(api, printer, &name, *spec, wait).await,
+        Command::Register(args) => register::run(args, api, printer).await,
+        Command::Drain(args) => condition::drain(args, api, printer).await,
+        Command::Retry(args) => condition::retry(args, api, printer).await,
         Command::List { limit } => list(api, printer, limit.limit).await,
         Command::Show { which } => show(api, printer, &which).await,
         Command::Token(args) => token::run(args, api, printer).await,
-        Command::Delete { which, yes, wait } => {
-            subject::delete(api, printer, &CLUSTER, &which, yes, wait.limit()).await
+        Command::Delete { which, yes, force, wait } => {
+            let found = subject::find(api, &CLUSTER, &which).await?;
+            let call = Call::delete(&["clusters", &found.id]).query("force", force.then_some(true));
+            subject::delete_by(api, printer, &CLUSTER, &found, call, yes, wait.limit()).await
         }
     }
 }
@@ -128,7 +158,8 @@ async fn show(api: &Api, printer: &mut Printer, which: &str) -> Result<(), Error
 fn request(name: &str, spec: Spec) -> Result<Value, Error> {
     let mut body = json!({ "name": name });
     // The capacity of several nodes is their sum, and need not be said.
-    if spec.nodes.is_empty() || !spec.capacity.is_empty() {
+    let is_told = spec.provider.tells_capacity() || !spec.nodes.is_empty();
+    if !is_told || !spec.capacity.is_empty() {
         body["capacity"] = json!(spec.capacity.by_type()?);
     }
     if !spec.nodes.is_empty() {
@@ -138,12 +169,8 @@ fn request(name: &str, spec: Spec) -> Result<Value, Error> {
     if !labels.is_empty() {
         body["labels"] = json!(labels);
     }
-    let texts = [
-        ("provider", spec.provider),
-        ("cloud_provider", spec.cloud_provider),
-        ("region", spec.region),
-    ];
-    for (field, text) in texts {
+    spec.provider.tell(&mut body)?;
+    for (field, text) in [("cloud_provider", spec.cloud_provider), ("region", spec.region)] {
         if let Some(text) = text {
             body[field] = text.into();
         }

@@ -81,6 +81,12 @@ fn flag(field: &str) -> String {
         ("env", "") => "--env".into(),
         ("env", key) => format!("--env {key}"),
         ("cluster_id", _) => "--cluster".into(),
+        ("kubernetes", "") => "--kubeconfig".into(),
+        ("terraform", "") => "--module".into(),
+        ("kubernetes" | "terraform", field) => {
+            let field = field.split('.').next().unwrap_or(field);
+            format!("--{}", field.replace('_', "-"))
+        }
         ("billing_cloud_account_id", _) => "--billing-account".into(),
         ("organization_id", _) => "--org".into(),
         ("instance_type", _) => "--type".into(),
@@ -112,6 +118,9 @@ mod tests {
     fn fields_are_named_as_they_were_typed() {
         for (field, typed) in [
             ("owner.username", "--username"),
+            ("kubernetes.namespace", "--namespace"),
+            ("kubernetes.quota.cpu", "--quota"),
+            ("terraform", "--module"),
             ("user.password", "the password"),
             ("capacity.cpu", "--cpu"),
             ("resources.ram", "--ram"),

@@ -43,6 +43,8 @@ pub(crate) enum Goal {
     Up,
     /// Away.
     Gone,
+    /// Empty: a cluster that is being drained.
+    Empty,
 }
 
 /// Where it is.
@@ -53,6 +55,12 @@ struct State {
     status_reason: Option<String>,
     #[serde(default)]
     updated_at: Option<Time>,
+    /// How many deployments are on it; only clusters have that.
+    #[serde(default)]
+    deployments: Option<i64>,
+    /// Is it being drained? Only clusters are.
+    #[serde(default)]
+    draining_at: Option<Time>,
     /// How many of it there should be; only deployments have these.
     #[serde(default)]
     replicas: Option<usize>,
@@ -242,8 +250,10 @@ impl State {
 
 fn judge(goal: Goal, kind: &Kind<'_>, state: &State) -> Verdict {
     match (goal, state.status.as_str()) {
-        (Goal::Gone, DELETED) => Verdict::Reached,
+        (Goal::Gone | Goal::Empty, DELETED) => Verdict::Reached,
         (Goal::Up, "failed" | DELETED) => Verdict::Failed,
+        (Goal::Empty, _) if state.draining_at.is_none() => Verdict::Failed,
+        (Goal::Empty, _) if state.deployments == Some(0) => Verdict::Reached,
         (Goal::Up, status) if kind.up.contains(&status) => match state.is_complete(kind) {
             Some(true) => Verdict::Reached,
             Some(false) => Verdict::NotYet,

@@ -11,11 +11,6 @@ use std::fs::{self, File};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use adapters::guard;
-use adapters::kubernetes::Kubernetes;
-use engine::port::{Access, Order, Progress, Provider};
-use model::Secret;
-use model::cluster::{self, KUBECONFIG, Settings};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testing::Client;
@@ -23,7 +18,7 @@ use testing::Client;
 use super::process::{self, BINARY, PASSWORD, Server, Setup, bare};
 use field::Field;
 
-const PATIENCE: Duration = Duration::from_mins(3);
+const PATIENCE: Duration = Duration::from_mins(4);
 const LINE: &str = "hello from a pod";
 
 /// An agent that ends with the test.
@@ -79,24 +74,19 @@ struct World<F> {
 
 impl<F: Field> World<F> {
     async fn new(field: F, namespace: &str) -> Self {
-        let server = Setup::new().arg("--local-agent", "false").start();
+        let server = Setup::new()
+            .arg("--local-agent", "false")
+            .arg("--public-url", "http://paddock.example")
+            .arg("--agent-image", "paddock-not-there:0")
+            .start();
         let cli = server.owner("acme", "ann");
         let ann = server.http_as("ann", PASSWORD).await;
         Self { server, ann, cli, field, namespace: namespace.into() }
     }
 
-    fn order(&self, id: &str) -> Order {
-        let settings =
-            cluster::Kubernetes { namespace: self.namespace.clone(), ..Default::default() };
-        Order {
-            id: id.parse().unwrap(),
-            name: "far".into(),
-            cloud_provider: "own".into(),
-            region: "here".into(),
-            capacity: model::Resources::default(),
-            settings: Settings::Kubernetes(settings),
-            secrets: [(KUBECONFIG.to_owned(), Secret::new(self.field.kubeconfig()))].into(),
-        }
+    /// Waits until something is gone.
+    async fn until_gone(&self, path: &str) {
+        self.until(path, |now| now["status"] == 404).await;
     }
 
     async fn until(&self, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
@@ -121,43 +111,30 @@ impl<F: Field> World<F> {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
-
-    /// Asks a provider until it is done; what it waited for last.
-    async fn done(&self, ask: impl AsyncFn() -> Progress) -> String {
-        let (started, mut last) = (Instant::now(), String::new());
-        while started.elapsed() < PATIENCE {
-            match ask().await {
-                Progress::Done(_) => return last,
-                Progress::Going(why) => last = why,
-            }
-            self.field.play(&self.namespace).await;
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        panic!("it goes on and on: {last}");
-    }
 }
 
 /// Register, terraform, ready, deploy, scale, logs, drain, remove.
 async fn round_trip(world: World<impl Field>) {
-    let made = world.cli.json("cluster create far --provider agent");
+    let kubeconfig = world.field.kubeconfig();
+    let file = world.server.setup.file("kubeconfig");
+    fs::write(&file, &kubeconfig).unwrap();
+    let made = world.cli.json(&format!(
+        "cluster create far --provider kubernetes --kubeconfig {} --namespace {}",
+        file.display(),
+        world.namespace
+    ));
     let id = made["id"].as_str().unwrap().to_owned();
-    let token = world.cli.run("cluster token far").succeeds().stdout.trim().to_owned();
-    let provider = Kubernetes::new(guard::Options { attempts: 5, ..Kubernetes::options() }, || 7);
-    let order = world.order(&id);
-    let Progress::Done(found) = provider.create(&order).await.unwrap() else { panic!("not there") };
-    assert!(found.foreign_id.is_some());
-    let (server, image) = (world.server.address.clone(), "paddock-not-there:0".to_owned());
-    let access = Access { server, token: Secret::new(&*token), image };
-    for _ in 0..2 {
-        provider.prepare(&order, &access).await.unwrap();
-    }
-    assert!(world.field.has(&world.namespace, "apps", "deployments", "paddock-agent").await);
+    let cluster = format!("clusters/{id}");
+    let is_prepared =
+        async || world.field.has(&world.namespace, "apps", "deployments", "paddock-agent").await;
+    world.until_there("its agent is installed", is_prepared).await;
+    let prepared = world.until(&cluster, |now| now["status"] != "accepted").await;
+    assert_ne!(prepared["status"], "failed", "{prepared:#}");
 
     // The agent beside it, as its image can't be had there.
-    let kubeconfig = world.field.kubeconfig();
+    let token = world.cli.run("cluster token far").succeeds().stdout.trim().to_owned();
     let mut agent = Agent::start(&world.server.address, &token, &kubeconfig, &world.namespace);
     world.field.begin(&world.namespace).await;
-    let cluster = format!("clusters/{id}");
     let has_nodes = |now: &Value| now["nodes"].as_array().is_some_and(|nodes| !nodes.is_empty());
     world.until(&cluster, |now| now["status"] == "ready" && has_nodes(now)).await;
 
@@ -199,6 +176,15 @@ async fn round_trip(world: World<impl Field>) {
         async || !world.field.has(&world.namespace, "apps", "deployments", &objects[1]).await;
     world.until_there("one replica goes", gone).await;
     world.until(&path, |now| now["status"] == "running").await;
+
+    // There is nowhere else to go: it stays, and goes on running.
+    world.cli.run("cluster drain far").succeeds().prints(&["draining"]);
+    let says = |now: &Value| {
+        now["status_reason"].as_str().is_some_and(|why| why.contains("1 without room elsewhere"))
+    };
+    world.until(&cluster, says).await;
+    world.until(&path, |now| now["status"] == "running").await;
+    world.cli.run("cluster delete far --yes").fails(1, &["drain it or delete them first"]);
     world.cli.run("deployment delete web --yes").succeeds();
     let used = |now: &Value| now["capacity"]["cpu"]["used"] == 0;
     world.until(&cluster, used).await;
@@ -215,9 +201,16 @@ async fn round_trip(world: World<impl Field>) {
         !said.contains("s3cret") && !said.contains(&token) && !said.contains("panicked"),
         "{said}"
     );
+    let empty = |now: &Value| {
+        now["status_reason"].as_str().is_some_and(|why| why.starts_with("It is drained"))
+    };
+    world.until(&cluster, empty).await;
     drop(agent);
 
-    world.done(async || provider.remove(&order).await.unwrap()).await;
+    world.cli.run("cluster delete far --yes").succeeds();
+    world.until_gone(&cluster).await;
+    let log = world.server.stderr();
+    assert!(!log.contains(&token) && !log.contains("panicked"), "{log}");
     assert!(!world.field.has("", "", "namespaces", &world.namespace).await);
     assert!(
         !world

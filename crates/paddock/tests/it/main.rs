@@ -5,6 +5,7 @@
 mod agent;
 mod client;
 mod client_admin;
+mod client_cluster;
 mod client_deploy;
 mod client_deployment;
 mod client_faults;

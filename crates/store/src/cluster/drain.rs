@@ -19,8 +19,12 @@ pub async fn drain(tx: &mut Tx, cluster: &Cluster) -> Result<Cluster> {
     }
     lock(tx, cluster.id).await?;
     let now = tx.now();
-    let sql = sql!("UPDATE cluster SET draining_at = $2 WHERE id = $1");
-    tx.run(sql, params![cluster.id, now]).await?;
+    let sql = sql!(
+        "UPDATE cluster SET draining_at = $2, status_reason = CASE WHEN status = 'ready' ",
+        "THEN $3 ELSE status_reason END WHERE id = $1"
+    );
+    let reason = "It is being drained and takes nothing new.";
+    tx.run(sql, params![cluster.id, now, reason]).await?;
     count_change(tx, cluster.id).await?;
     note(tx, cluster.id, "draining").await
 }

@@ -34,8 +34,18 @@ struct Made {
 
 pub(crate) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     let id = subject::find(api, &CLUSTER, &args.which).await?.id;
-    let body = args.overlap.map_or_else(|| json!({}), |secs| json!({ "overlap_secs": secs }));
-    let answer = api.send(&Call::post(&["clusters", &id, "token"], Some(body))).await?;
+    make(&id, args.overlap, api, printer).await
+}
+
+/// Makes a token for the agent of a cluster.
+pub(super) async fn make(
+    id: &str,
+    overlap: Option<u64>,
+    api: &Api,
+    printer: &mut Printer,
+) -> Result<(), Error> {
+    let body = overlap.map_or_else(|| json!({}), |secs| json!({ "overlap_secs": secs }));
+    let answer = api.send(&Call::post(&["clusters", id, "token"], Some(body))).await?;
     let made: Made = api.read(&answer)?;
     printer.answer(&answer, || Ok(made.token))?;
     let server = api.address();

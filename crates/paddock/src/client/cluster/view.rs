@@ -16,6 +16,8 @@ pub(super) struct Cluster {
     #[serde(default)]
     status_reason: Option<String>,
     #[serde(default)]
+    draining_at: Option<String>,
+    #[serde(default)]
     shared: bool,
     #[serde(default)]
     provider: Option<String>,
@@ -66,7 +68,7 @@ fn row(cluster: &Cluster) -> [String; 10] {
     [
         cluster.id.clone(),
         cluster.name.clone(),
-        cluster.status.clone(),
+        status(cluster),
         format::usage("cpu", &cluster.capacity),
         format::usage("ram", &cluster.capacity),
         others(&cluster.capacity),
@@ -77,12 +79,20 @@ fn row(cluster: &Cluster) -> [String; 10] {
     ]
 }
 
+/// Where it is, and whether it is being emptied.
+fn status(cluster: &Cluster) -> String {
+    match cluster.draining_at {
+        Some(_) => format!("{} (draining)", cluster.status),
+        None => cluster.status.clone(),
+    }
+}
+
 /// All of one cluster.
 pub(super) fn details(cluster: &Cluster) -> String {
     let fields = table::fields(&[
         ("ID", cluster.id.clone()),
         ("NAME", cluster.name.clone()),
-        ("STATUS", cluster.status.clone()),
+        ("STATUS", status(cluster)),
         ("REASON", format::optional(cluster.status_reason.as_ref())),
         ("SHARED", format::yes_or_no(cluster.shared)),
         ("PROVIDER", format::optional(cluster.provider.as_ref())),

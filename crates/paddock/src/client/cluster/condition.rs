@@ -1,0 +1,56 @@
+//! `paddock cluster drain` and `paddock cluster retry`.
+
+use crate::client::call::Call;
+use crate::client::error::Error;
+use crate::client::http::Api;
+use crate::client::print::Printer;
+use crate::client::subject::{self, CLUSTER};
+use crate::client::wait::{Goal, Wait, wait};
+
+use super::view;
+
+/// Which cluster is drained, and whether that begins or ends.
+#[derive(clap::Args)]
+pub(crate) struct Drain {
+    /// Its name or its id
+    #[arg(value_name = "NAME-OR-ID")]
+    which: String,
+    /// Ends the drain: the cluster takes what is new again
+    #[arg(long, conflicts_with = "wait")]
+    end: bool,
+    #[command(flatten)]
+    wait: Wait,
+}
+
+/// Which cluster is tried again.
+#[derive(clap::Args)]
+pub(crate) struct Retry {
+    /// Its name or its id
+    #[arg(value_name = "NAME-OR-ID")]
+    which: String,
+    #[command(flatten)]
+    wait: Wait,
+}
+
+pub(crate) async fn drain(args: Drain, api: &Api, printer: &mut Printer) -> Result<(), Error> {
+    let found = subject::find(api, &CLUSTER, &args.which).await?;
+    let path = ["clusters", found.id.as_str(), "drain"];
+    let call = if args.end { Call::delete(&path) } else { Call::post(&path, None) };
+    let mut answer = api.send(&call).await?;
+    if let Some(limit) = args.wait.limit() {
+        wait(api, &CLUSTER, &found, Goal::Empty, limit).await?;
+        answer = api.send(&Call::get(&path[..2])).await?;
+    }
+    printer.answer(&answer, || Ok(view::table(&[api.read(&answer)?])))
+}
+
+pub(crate) async fn retry(args: Retry, api: &Api, printer: &mut Printer) -> Result<(), Error> {
+    let found = subject::find(api, &CLUSTER, &args.which).await?;
+    let path = ["clusters", found.id.as_str(), "retry"];
+    let mut answer = api.send(&Call::post(&path, None)).await?;
+    if let Some(limit) = args.wait.limit() {
+        wait(api, &CLUSTER, &found, Goal::Up, limit).await?;
+        answer = api.send(&Call::get(&path[..2])).await?;
+    }
+    printer.answer(&answer, || Ok(view::table(&[api.read(&answer)?])))
+}

@@ -1,0 +1,102 @@
+//! Clusters on the command line: registered, drained, tried again, and made by providers.
+
+use std::fs;
+
+use super::process::{Server, Setup};
+
+fn with_kubernetes() -> Server {
+    let setup = Setup::new().arg("--public-url", "http://paddock.example");
+    setup.arg("--agent-image", "registry.example/paddock:1").start()
+}
+
+#[test]
+fn registering_gives_what_the_agent_needs() {
+    let server = Server::start();
+    let ann = server.owner("acme", "ann");
+    let own = ann.run("cluster register far --label rack=7").succeeds();
+    let token = own.stdout.trim();
+    assert!(token.len() > 30 && !token.contains(char::is_whitespace), "{token}");
+    assert!(own.stderr.contains("paddock agent --server"), "{}", own.stderr);
+    ann.run("cluster show far").succeeds().prints(&[
+        "PROVIDER     agent",
+        "rack=7",
+        "waiting_for_agent",
+    ]);
+
+    let id = "1234567890abcdefghijklmnopqrstuv";
+    let line = format!("cluster register {id} --service kafka --ingress-dns apps.site.example");
+    ann.run(&line).fails(2, &["--machines"]);
+    ann.run(&format!("{line} --machines 4")).fails(1, &["multiple of 3"]);
+    ann.run(&format!("{line} --machines 3"))
+        .succeeds()
+        .prints(&["sso-client-id", "sso-secret", "control-plane-url", id])
+        .remarks(&["shown only now"]);
+    let same = ann.run(&format!("{line} --machines 3 --output json"));
+    same.fails(1, &["error: "]);
+    ann.run("cluster register x --service hippo --ingress-dns a.example --machines 3")
+        .fails(1, &["no kind of service \"hippo\""]);
+}
+
+#[test]
+fn draining_empties_a_cluster_and_says_what_stays() {
+    let server = Server::start();
+    let ann = server.owner("acme", "ann");
+    ann.run("cluster create old --cpu 2 --resource gpu=1 --wait=60").succeeds();
+    ann.run("deployment create --name web --cpu 1 --resource gpu=1 --wait=60").succeeds();
+    ann.run("cluster drain old --wait=2")
+        .fails(1, &["without room elsewhere", "goes on by itself"]);
+    ann.run("cluster list").succeeds().prints(&["ready (draining)"]);
+    ann.run("cluster create new --cpu 2 --resource gpu=1 --wait=60").succeeds();
+    ann.run("cluster drain old --wait=60").succeeds().prints(&["old ", "ready (draining)"]);
+    ann.run("deployment list --cluster new").succeeds().prints(&["web"]);
+    ann.run("cluster drain old --end").succeeds();
+    let shown = ann.json("cluster show old");
+    assert_eq!(shown["draining_at"], serde_json::Value::Null);
+    ann.run("cluster delete old --yes --wait=60").succeeds();
+    ann.run("cluster drain nowhere").fails(1, &["there is no cluster \"nowhere\""]);
+}
+
+#[test]
+fn a_kubernetes_that_can_not_be_used_fails_with_the_reason_and_can_be_removed() {
+    let server = with_kubernetes();
+    let ann = server.owner("acme", "ann");
+    let file = server.setup.file("kubeconfig");
+    fs::write(&file, "clusters: []\n# s3cret\n").unwrap();
+    let create = |name: &str| {
+        format!("cluster create {name} --provider kubernetes --kubeconfig {}", file.display())
+    };
+    ann.run(&format!("{} --wait=60", create("broken")))
+        .fails(1, &["cluster broken failed: the kubeconfig can't be used", "cluster retry"]);
+    ann.run("cluster retry broken --wait=60").fails(1, &["the kubeconfig can't be used"]);
+    ann.run("cluster delete broken --yes --wait=60").succeeds();
+    ann.run(&format!("{} --namespace Not-One", create("b"))).fails(1, &["--namespace"]);
+    ann.run("cluster create c --provider kubernetes --kubeconfig nowhere.yaml")
+        .fails(1, &["nowhere.yaml can't be read"]);
+    ann.run("cluster create c --provider cloud").fails(2, &["kubernetes", "terraform"]);
+    ann.run("cluster create c --provider kubernetes").fails(1, &["platform administrator"]);
+    ann.run("cluster create prod --cpu 1 --wait=60").succeeds();
+    ann.run("cluster retry prod").fails(1, &["only one that is failed"]);
+
+    // Nobody answers there.
+    let nowhere = "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: \
+        {cluster: a, user: a}}]\nclusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\n\
+        users: [{name: a, user: {token: s3cret}}]\n";
+    fs::write(&file, nowhere).unwrap();
+    ann.run(&format!("{} --wait=3", create("dark")))
+        .fails(1, &["cluster dark is still accepted after 3 s: Waits for its provider"]);
+    ann.run("cluster delete dark --yes --force --wait=60").succeeds();
+    let log = server.stderr();
+    assert!(!log.contains("s3cret"), "{log}");
+}
+
+#[test]
+fn a_server_without_a_provider_says_what_it_lacks() {
+    let server = Server::start();
+    let ann = server.owner("acme", "ann");
+    ann.run("cluster create far --provider terraform --module small")
+        .fails(1, &["--provider", "--terraform-modules"]);
+    let file = server.setup.file("kubeconfig");
+    fs::write(&file, "x").unwrap();
+    ann.run(&format!("cluster create far --provider kubernetes --kubeconfig {}", file.display()))
+        .fails(1, &["--public-url and --agent-image"]);
+}
