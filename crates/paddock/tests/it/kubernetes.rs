@@ -113,8 +113,8 @@ impl<F: Field> World<F> {
     }
 }
 
-/// Register, terraform, ready, deploy, scale, logs, drain, remove.
-async fn round_trip(world: World<impl Field>) {
+/// Registers the Kubernetes and waits until it can host; its id, and the agent.
+async fn register(world: &World<impl Field>) -> (String, Agent, String) {
     let kubeconfig = world.field.kubeconfig();
     let file = world.server.setup.file("kubeconfig");
     fs::write(&file, &kubeconfig).unwrap();
@@ -133,11 +133,17 @@ async fn round_trip(world: World<impl Field>) {
 
     // The agent beside it, as its image can't be had there.
     let token = world.cli.run("cluster token far").succeeds().stdout.trim().to_owned();
-    let mut agent = Agent::start(&world.server.address, &token, &kubeconfig, &world.namespace);
+    let agent = Agent::start(&world.server.address, &token, &kubeconfig, &world.namespace);
     world.field.begin(&world.namespace).await;
     let has_nodes = |now: &Value| now["nodes"].as_array().is_some_and(|nodes| !nodes.is_empty());
     world.until(&cluster, |now| now["status"] == "ready" && has_nodes(now)).await;
+    (id, agent, token)
+}
 
+/// Register, terraform, ready, deploy, scale, logs, drain, remove.
+async fn round_trip(world: World<impl Field>) {
+    let (id, mut agent, token) = register(&world).await;
+    let cluster = format!("clusters/{id}");
     let script = format!("echo {LINE}; exec sleep 3600");
     let body = json!({"name": "web", "image": world.field.image(), "command": ["sh", "-c", script],
         "ports": [8080], "env": {"GREETING": "s3cret"}, "resources": {"cpu": "50m", "ram": "16Mi"}});
@@ -225,6 +231,34 @@ async fn a_kubernetes_that_answers_like_one_is_a_cluster() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let field = field::Fake::new().await;
     round_trip(World::new(field, "paddock").await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_instance_on_a_kubernetes_is_what_its_kind_says() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let world = World::new(field::Fake::new().await, "paddock").await;
+    let (_, agent, _) = register(&world).await;
+    let made = world.cli.json("service dinosaur create rex");
+    let path = format!("instances/{}", made["id"].as_str().unwrap());
+    let started = Instant::now();
+    let space = loop {
+        if let Some(space) = world.field.namespace_of("deployments", "rex") {
+            break space;
+        }
+        let now = world.ann.get(&format!("/api/v1/{path}")).await.json;
+        assert!(started.elapsed() < PATIENCE, "{now:#} {}", agent.stderr());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    assert_ne!(space, world.namespace, "an instance has a namespace of its own");
+    assert!(world.field.has(&space, "", "services", "rex").await);
+    let before = world.ann.get(&format!("/api/v1/{path}")).await.json;
+    assert_eq!(before["status"], "provisioning", "nobody has said that it runs: {before:#}");
+    world.field.play(&space).await;
+    world.until(&path, |now| now["status"] == "ready").await;
+    world.cli.run("service dinosaur delete rex --yes").succeeds();
+    world.until_gone(&path).await;
+    assert_eq!(world.field.namespace_of("deployments", "rex"), None);
+    assert_eq!(world.field.namespace_of("services", "rex"), None);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -39,6 +39,14 @@ impl Fake {
         server.controller().foreign_pod("dns", "n1.rack.local", &json!({"cpu": "1"}));
         Self(server)
     }
+
+    /// In which namespace an object of that name is.
+    pub(super) fn namespace_of(&self, plural: &str, name: &str) -> Option<String> {
+        let group = if plural == "deployments" { "apps" } else { "" };
+        let all = self.0.controller().list(group, plural);
+        let found = all.iter().find(|object| object["metadata"]["name"] == name)?;
+        Some(found["metadata"]["namespace"].as_str()?.to_owned())
+    }
 }
 
 impl Field for Fake {
