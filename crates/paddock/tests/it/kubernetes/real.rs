@@ -1,8 +1,11 @@
 //! A real apiserver. One that stands alone has no controllers and no kubelets: their part is played.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
@@ -26,7 +29,7 @@ impl Real {
     /// The one that the environment names.
     pub(super) async fn find() -> Option<Self> {
         let path = std::env::var_os("PADDOCK_TEST_KUBECONFIG").filter(|path| !path.is_empty())?;
-        Some(Self::of(&std::fs::read_to_string(path).unwrap(), SEEN_WITHIN).await)
+        Some(Self::of(&flattened(Path::new(&path)), SEEN_WITHIN).await)
     }
 
     /// The one of that kubeconfig; its controllers have looked at a Deployment within that time.
@@ -154,6 +157,52 @@ impl Real {
         let _ =
             spaces.replace_subresource("finalize", namespace, &PostParams::default(), &body).await;
     }
+}
+
+#[test]
+fn a_kubeconfig_that_names_files_is_flattened() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("config");
+    for (name, text) in [("ca.crt", "a"), ("client.key", "k"), ("token", "t\n")] {
+        std::fs::write(place.path().join(name), text).unwrap();
+    }
+    let text = "apiVersion: v1\nclusters: [{name: a, cluster: {server: 'https://h', \
+        certificate-authority: ca.crt}}]\nusers: [{name: a, user: {client-key: client.key, \
+        client-certificate-data: eA==, tokenFile: token}}]\n";
+    std::fs::write(&path, text).unwrap();
+    let flat: Value = serde_json::from_str(&flattened(&path)).unwrap();
+    let (cluster, user) = (&flat["clusters"][0]["cluster"], &flat["users"][0]["user"]);
+    assert_eq!(cluster["certificate-authority-data"], "YQ==");
+    assert_eq!(cluster.get("certificate-authority"), None);
+    assert_eq!((&user["client-key-data"], &user["token"]), (&json!("aw=="), &json!("t")));
+    assert_eq!(user["client-certificate-data"], "eA==");
+}
+
+/// A kubeconfig with what its files hold in it, as `kubectl config view --flatten --raw` shows it: the
+/// server takes no other.
+fn flattened(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut config = serde_json::to_value(Kubeconfig::from_yaml(&text).unwrap()).unwrap();
+    let read = |file: &str| std::fs::read(path.parent().unwrap().join(file)).unwrap();
+    for (list, part) in [("clusters", "cluster"), ("users", "user")] {
+        for one in config[list].as_array_mut().into_iter().flatten() {
+            for name in ["certificate-authority", "client-certificate", "client-key"] {
+                if let Some(file) = one[part].get(name).and_then(Value::as_str).map(str::to_owned) {
+                    let data = BASE64.encode(read(&file));
+                    one[part][format!("{name}-data")] = json!(data);
+                    one[part].as_object_mut().unwrap().remove(name);
+                }
+            }
+            if let Some(file) =
+                one[part].get("tokenFile").and_then(Value::as_str).map(str::to_owned)
+            {
+                let token = String::from_utf8(read(&file)).unwrap();
+                one[part]["token"] = json!(token.trim());
+                one[part].as_object_mut().unwrap().remove("tokenFile");
+            }
+        }
+    }
+    config.to_string()
 }
 
 impl Field for Real {
