@@ -1,6 +1,6 @@
 //! Has a Kubernetes be able to host: applies what is needed, and waits for the agent to run.
 
-use engine::port::{Access, Fault, Made, Progress};
+use engine::port::{Access, Fault, Progress};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
@@ -133,7 +133,7 @@ impl Reached<'_> {
     async fn agent_runs(&self) -> Result<Progress, Fault> {
         match self.agent_trouble().await? {
             Some(why) => Ok(Progress::Going(why)),
-            None => Ok(Progress::Done(Made { ..self.look().await? })),
+            None => Ok(Progress::Done(self.look().await?)),
         }
     }
 }

@@ -77,3 +77,29 @@ fn container_trouble(container: &ContainerStatus) -> Option<String> {
         other => Some(format!("The agent can't be started: {other}: {said}.")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_agent_runs_when_its_newest_pod_is_available() {
+        for (generation, seen, updated, available, expected) in [
+            (2, 2, 1, "True", true),
+            (2, 1, 1, "True", false),
+            (2, 2, 0, "True", false),
+            (2, 2, 1, "False", false),
+            (2, 2, 1, "Unknown", false),
+        ] {
+            let found = json!({"metadata": {"generation": generation}, "status": {
+                "observedGeneration": seen, "updatedReplicas": updated,
+                "conditions": [{"type": "Available", "status": available},
+                    {"type": "Progressing", "status": "True"}]}});
+            let found: Deployment = serde_json::from_value(found).unwrap();
+            assert_eq!(is_available(&found), expected, "{generation} {seen} {updated} {available}");
+        }
+        assert!(!is_available(&Deployment::default()));
+    }
+}

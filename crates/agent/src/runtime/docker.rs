@@ -8,7 +8,7 @@
 mod body;
 mod fault;
 mod found;
-pub(in crate::runtime) mod logs;
+mod logs;
 mod options;
 mod pull;
 mod socket;

@@ -1,5 +1,7 @@
 //! What containers said, as it comes.
 
+pub(in crate::runtime) mod timed;
+
 use futures_util::stream::BoxStream;
 pub use model::log::{Cursor, LogLine, LogsFrom, Source};
 

@@ -11,14 +11,13 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::LogParams;
-use model::Time;
 use model::agent::ReplicaId;
 
 use super::connection::Connection;
 use super::names;
 use super::seen::World;
-use crate::runtime::docker::logs::{At, split};
-use crate::runtime::logs::{Cursor, LogLine, LogStream, LogsFrom, Source};
+use crate::runtime::logs::timed::Progress;
+use crate::runtime::logs::{LogLine, LogStream, LogsFrom, Source};
 
 /// How long a follower waits before it looks again for a log that broke off.
 const LOOK: Duration = Duration::from_secs(1);
@@ -29,9 +28,7 @@ struct Reader {
     connection: Arc<Connection>,
     world: Arc<World>,
     label: String,
-    at: At,
-    /// Lines up to here are known already; none once that place was passed.
-    known: Option<At>,
+    progress: Progress,
     follow: bool,
     /// How many lines from the end are asked for, the first time.
     tail: Option<i64>,
@@ -49,22 +46,13 @@ pub(super) fn read(
     follow: bool,
     goes_on: Box<dyn Fn() -> bool + Send>,
 ) -> LogStream {
-    let at = match from {
-        LogsFrom::After(cursor) => At::of(cursor),
-        _ => At::default(),
+    let progress = match from {
+        LogsFrom::After(cursor) => Progress::after(cursor),
+        _ => Progress::default(),
     };
     let label = names::label(id);
-    let mut reader = Reader {
-        connection,
-        world,
-        label,
-        at,
-        known: None,
-        follow,
-        tail: None,
-        open: None,
-        goes_on,
-    };
+    let mut reader =
+        Reader { connection, world, label, progress, follow, tail: None, open: None, goes_on };
     let LogsFrom::Last(count) = *from else { return reader.lines() };
     let begin = async move {
         reader.follow = false;
@@ -101,13 +89,14 @@ impl Reader {
             }
             match self.open.as_mut()?.next().await {
                 Some(Ok(text)) => {
-                    if let Some(line) = self.line(&text) {
+                    // What came from where, Kubernetes does not say.
+                    if let Some(line) = self.progress.line(&text, Source::Stdout) {
                         return Some(line);
                     }
                 }
                 Some(Err(_)) | None => {
                     self.open = None;
-                    self.at = self.known.take().unwrap_or(self.at);
+                    self.progress.broke_off();
                     if !self.waits_for_more().await {
                         return None;
                     }
@@ -123,7 +112,7 @@ impl Reader {
             pods.first().map(|pod| (pod.namespace.clone(), pod.name.clone()))
         });
         let Some((namespace, name)) = pod else { return false };
-        let seconds = self.at.nanos / 1_000_000_000;
+        let seconds = self.progress.since_secs();
         let params = LogParams {
             follow: self.follow,
             timestamps: true,
@@ -134,8 +123,7 @@ impl Reader {
         let api: Api<Pod> = Api::namespaced(self.connection.client(), &namespace);
         match api.log_stream(&name, &params).await {
             Ok(stream) => {
-                self.known = Some(self.at).filter(|at| at.lines > 0);
-                self.at = At::default();
+                self.progress.opened();
                 let stream: Pin<Box<dyn AsyncBufRead + Send>> = Box::pin(stream);
                 self.open = Some(stream.lines());
                 true
@@ -162,25 +150,5 @@ impl Reader {
         let mut signal = self.world.signal(&self.label);
         let _ = tokio::time::timeout(LOOK, signal.changed()).await;
         true
-    }
-
-    /// A line, unless it is known already. What came from where, Kubernetes does not say.
-    fn line(&mut self, text: &str) -> Option<LogLine> {
-        let (nanos, text) = split(text)?;
-        self.at = self.at.after(nanos);
-        if let Some(known) = self.known {
-            if self.at.nanos <= known.nanos {
-                self.known = Some(known).filter(|known| *known != self.at);
-                return None;
-            }
-            self.known = None;
-        }
-        let next = Cursor::of(self.at.nanos, self.at.lines);
-        Some(LogLine {
-            at: Time(nanos / 1000),
-            source: Source::Stdout,
-            text: text.to_owned(),
-            next,
-        })
     }
 }
