@@ -134,13 +134,12 @@ impl Terraform {
         let key = order.id.to_string();
         let outputs = match self.runs.look(&key) {
             Look::Waits(_) | Look::Goes(_) => return Ok(self.going(order, &workspace)),
-            Look::Ended(_, Err(fault)) => {
-                // Said once: the next look tries again.
+            // Said once: its folder tells the rest, and what failed is tried again.
+            Look::Ended(Aim::Make(_), outcome) => {
                 self.runs.forget(&key);
-                return Err(fault);
+                Some(outcome?)
             }
-            Look::Ended(Aim::Make(_), Ok(outputs)) => Some(outputs),
-            Look::None | Look::Ended(Aim::Remove, Ok(_)) => self.outputs(order, &workspace),
+            Look::None | Look::Ended(Aim::Remove, _) => self.outputs(order, &workspace),
         };
         match outputs {
             Some(outputs) => Ok(Progress::Done(cluster::made(&workspace, &outputs))),

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A loaded machine takes its time.
-const PATIENCE: Duration = Duration::from_mins(3);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(3);
 pub(crate) const PASSWORD: &str = "s3cret-pa\"ssword";
 
 /// Writes down what is made and unmade; the second thing waits for a file `gate`.
@@ -38,7 +38,7 @@ resource "terraform_data" "second" {
   depends_on = [terraform_data.first]
   input      = { dir = var.dir }
   provisioner "local-exec" {
-    command = "echo begun >> ${self.input.dir}/log; until [ -e ${self.input.dir}/gate ]; do sleep 0.05; done; echo + second >> ${self.input.dir}/log"
+    command = "echo begun >> ${self.input.dir}/log; until [ -e ${self.input.dir}/gate ]; do [ -d ${self.input.dir} ] || exit 1; sleep 0.05; done; echo + second >> ${self.input.dir}/log"
   }
   provisioner "local-exec" {
     when    = destroy
@@ -262,7 +262,7 @@ async fn a_second_create_changes_nothing() {
     let (provider, mut order) = (world.provider(), world.steps());
     let made = make(&provider, &order).await.unwrap();
     keep(&mut order, made.keep);
-    let again = settle(|| provider.create(&order)).await.unwrap();
+    let again = make(&provider, &order).await.unwrap();
     assert_eq!(again.foreign_id.as_deref(), Some("cluster-of-ours"));
     assert_eq!(world.log(), ["+ first", "begun", "+ second"]);
 }
@@ -307,8 +307,12 @@ async fn more_than_may_run_at_once_wait_for_their_turn() {
     other.id = ClusterId(Xid::new(1, [0; 5], 2));
     going(provider.create(&order).await);
     world.until_log("begun").await;
-    let wait = going(provider.create(&other).await);
-    assert_eq!(wait, "Terraform waits for its turn: 1 run at once.");
+    going(provider.create(&other).await);
+    for _ in 0..50 {
+        let wait = going(provider.status(&other).await);
+        assert_eq!(wait, "Terraform waits for its turn: 1 run at once.");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     world.open_gate();
     let made = settle(|| provider.status(&other)).await.unwrap();
     assert_eq!(made.foreign_id.as_deref(), Some("x"));

@@ -80,7 +80,7 @@ async fn a_kubernetes_that_a_module_made_gets_its_agent() {
     keep(&mut order, made.keep);
     going(provider.prepare(&order, &agent()).await);
     server.controller().available("paddock", "paddock-agent");
-    let prepared = settle(|| provider.prepare(&order, &agent())).await.unwrap();
+    let prepared = settle(async || provider.prepare(&order, &agent()).await).await.unwrap();
     assert!(prepared.foreign_id.is_some());
     let is_there =
         || server.controller().get("apps", "deployments", "paddock", "paddock-agent").is_some();
@@ -132,7 +132,7 @@ async fn a_module_without_a_kubeconfig_is_told_where_its_agent_connects() {
     assert!(!made.keep[STATE].reveal().contains(TOKEN));
     keep(&mut order, made.keep);
     going(provider.prepare(&order, &agent()).await);
-    let prepared = settle(|| provider.prepare(&order, &agent())).await.unwrap();
+    let prepared = settle(async || provider.prepare(&order, &agent()).await).await.unwrap();
     let told = format!("https://paddock.example.com {TOKEN}");
     assert!(prepared.keep[STATE].reveal().contains(&told));
     let variables = world.folder(&order).join("module/terraform.tfvars.json");

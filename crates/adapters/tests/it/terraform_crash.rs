@@ -1,19 +1,21 @@
 //! Runs that are interrupted: by whoever removes a cluster, by the end of a server, by a kill.
 
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use engine::port::{Order, Provider};
 use model::Secret;
 use model::cluster::STATE;
 
-use super::terraform::{World, going, keep, make, settle};
+use super::terraform::{PATIENCE, World, going, keep, make, settle};
 use super::terraform_faults::is_running;
 
 /// Waits until the program that a module has started is gone.
 async fn until_ended(world: &World) {
     let gate = world.path().join("gate").display().to_string();
+    let began = Instant::now();
     while is_running(&gate) {
+        assert!(began.elapsed() < PATIENCE, "it was not ended");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
