@@ -113,9 +113,10 @@ impl Terraform {
     /// What goes on, as a sentence.
     fn going(&self, order: &Order, workspace: &Workspace) -> Progress {
         Progress::Going(match self.runs.look(&order.id.to_string()) {
-            Look::Waits(_) => {
+            Look::Waits(_) if self.runs.are_full() => {
                 format!("Terraform waits for its turn: {} run at once.", workspace.options.at_once)
             }
+            Look::Waits(_) => "Terraform begins.".to_owned(),
             // An earlier run, of a server that is no more or of another one, or it has just ended.
             Look::Goes(_) | Look::None | Look::Ended(..) => workspace.progress(),
         })
@@ -204,6 +205,7 @@ impl Terraform {
             Look::Ended(Aim::Make(_), _) | Look::None => {}
         }
         if workspace.is_busy() {
+            workspace.interrupt();
             return Ok(Progress::Going("The run of Terraform before is being ended.".into()));
         }
         if !workspace.holds_something() {

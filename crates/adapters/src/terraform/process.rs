@@ -6,14 +6,14 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::process::{Child, Command};
 
-use super::Options;
+use super::{Options, folder};
 
 /// What Terraform gets of the server's environment, if it is there.
 const PASSED: [&str; 13] = [
@@ -32,6 +32,8 @@ const PASSED: [&str; 13] = [
     "all_proxy",
 ];
 
+/// The file that says which process runs.
+const NOTE: &str = "process";
 /// How often a group that was interrupted is looked at.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -39,7 +41,11 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(super) struct Running {
     child: Child,
     group: Option<Pid>,
+    /// Terraform that is interrupted twice ends without writing its state.
+    is_interrupted: bool,
     grace: Duration,
+    /// Says which process it is, for a server after this one.
+    note: PathBuf,
 }
 
 impl Running {
@@ -62,7 +68,9 @@ impl Running {
             .process_group(0)
             .spawn()?;
         let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-        Ok(Self { child, group, grace: options.grace })
+        let note = home.join(NOTE);
+        let _ = folder::write(&note, &child.id().unwrap_or_default().to_string());
+        Ok(Self { child, group, is_interrupted: false, grace: options.grace, note })
     }
 
     /// Waits for its end; none if it took too long and was stopped.
@@ -72,25 +80,52 @@ impl Running {
             return Ok(None);
         };
         // What a module has left running on purpose is not ours to end.
-        self.group = None;
+        self.over();
         ended.map(Some)
     }
 
     async fn stop(&mut self) {
         let Some(group) = self.group else { return };
-        let _ = kill_process_group(group, Signal::INT);
+        self.interrupt(group);
         let _ = tokio::time::timeout(self.grace, self.child.wait()).await;
         // Programs that it had started may have outlived it.
         let _ = kill_process_group(group, Signal::KILL);
         let _ = self.child.wait().await;
+        self.over();
+    }
+
+    fn interrupt(&mut self, group: Pid) {
+        let _ = folder::remove(&self.note);
+        if !std::mem::replace(&mut self.is_interrupted, true) {
+            let _ = kill_process_group(group, Signal::INT);
+        }
+    }
+
+    fn over(&mut self) {
+        let _ = folder::remove(&self.note);
         self.group = None;
+    }
+}
+
+/// Interrupts, once, what a server that is no more has left running in this folder.
+pub(super) fn interrupt_left(home: &Path, at: &Path) {
+    let note = home.join(NOTE);
+    let Some(id) = folder::read(&note).ok().flatten().and_then(|id| id.parse().ok()) else {
+        return;
+    };
+    let _ = folder::remove(&note);
+    // Its number may mean another process by now, or one of another machine.
+    let is_here = std::fs::read_link(format!("/proc/{id}/cwd"))
+        .is_ok_and(|cwd| at.canonicalize().is_ok_and(|at| at == cwd));
+    if let Some(group) = Pid::from_raw(id).filter(|_| is_here) {
+        let _ = kill_process_group(group, Signal::INT);
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         let Some(group) = self.group else { return };
-        let _ = kill_process_group(group, Signal::INT);
+        self.interrupt(group);
         let until = Instant::now() + self.grace;
         // A thread, because the runtime may be about to end. Its number can't mean another group as
         // long as one of the group lives.

@@ -73,6 +73,11 @@ impl Runs {
         }
     }
 
+    /// Do as many run as may?
+    pub(super) fn are_full(&self) -> bool {
+        self.turns.available_permits() == 0
+    }
+
     /// Starts one, unless one goes on for this key.
     pub(super) fn start<F>(&self, key: &str, aim: Aim, work: F)
     where

@@ -16,7 +16,7 @@ use serde_json::json;
 use super::hidden::Hidden;
 use super::inputs::{Inputs, Outputs};
 use super::stream::Told;
-use super::{Options, folder, module, state};
+use super::{Options, folder, module, process, state};
 
 /// Settles where the state is, whatever the module says: two clusters must never share one.
 const OVERRIDE: &str = "paddock_override.tf.json";
@@ -75,6 +75,12 @@ impl Workspace {
     pub fn is_busy(&self) -> bool {
         let Ok(file) = File::open(self.at("lock")) else { return false };
         matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+    }
+
+    /// Interrupts what a server that is no more has left running here. Terraform then writes down what
+    /// there is, and ends.
+    pub fn interrupt(&self) {
+        process::interrupt_left(&self.folder, &self.at("module"));
     }
 
     /// Takes the folder, so that nobody else runs anything in it. It may wait a little.

@@ -364,3 +364,21 @@ async fn secrets_are_in_private_files_and_nowhere_else() {
         assert_eq!(mode(folder.join(file)), 0o600, "{file}");
     }
 }
+
+#[tokio::test]
+async fn the_environment_is_what_it_needs_and_what_is_named() {
+    let text = "variable \"dir\" {}\nresource \"terraform_data\" \"x\" {\n provisioner \"local-exec\" {\n  command = \"env > ${var.dir}/env\"\n }\n}\n";
+    for pass in [vec![], vec!["CARGO_MANIFEST_DIR".to_owned()]] {
+        let mut world = World::new();
+        world.options.pass.clone_from(&pass);
+        world.module("env", "main.tf", text);
+        let order = world.order("env", json!({"dir": world.path()}));
+        make(&world.provider(), &order).await.unwrap();
+        let env = std::fs::read_to_string(world.path().join("env")).unwrap();
+        let has = |name: &str| env.lines().any(|line| line.starts_with(&format!("{name}=")));
+        assert!(has("PATH") && has("TF_IN_AUTOMATION") && has("CHECKPOINT_DISABLE"), "{env}");
+        assert!(env.contains(&format!("HOME={}", world.folder(&order).display())), "{env}");
+        assert_eq!(has("CARGO_MANIFEST_DIR"), !pass.is_empty(), "{env}");
+        assert!(!has("PADDOCK_TEST_TERRAFORM"), "{env}");
+    }
+}

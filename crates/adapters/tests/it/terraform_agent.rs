@@ -159,3 +159,16 @@ async fn a_module_that_asks_for_nothing_is_prepared_at_once() {
     };
     assert_eq!(made.foreign_id.as_deref(), Some("x"));
 }
+
+#[tokio::test]
+async fn the_agent_s_token_is_blotted_out_of_what_terraform_says() {
+    let world = World::new();
+    let text = "variable \"paddock_token\" {\n default = \"\"\n}\nresource \"terraform_data\" \"x\" {\n triggers_replace = var.paddock_token\n provisioner \"local-exec\" {\n  command = \"test -z '${var.paddock_token}'\"\n }\n}\n";
+    world.module("leak", "main.tf", text);
+    let (provider, order) = (world.provider(), world.order("leak", json!({})));
+    make(&provider, &order).await.unwrap();
+    going(provider.prepare(&order, &agent()).await);
+    let told = settle(async || provider.prepare(&order, &agent()).await).await;
+    let Err(Fault::Refused(why)) = told else { panic!("{told:?}") };
+    assert!(why.contains("test -z '•••'") && !why.contains(TOKEN), "{why}");
+}

@@ -1,5 +1,6 @@
 //! Runs that are interrupted: by whoever removes a cluster, by the end of a server, by a kill.
 
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -71,6 +72,7 @@ fn orphan(world: &World, order: &Order) -> std::process::Child {
         .stdin(Stdio::from(lock))
         .stdout(Stdio::from(log))
         .stderr(Stdio::null())
+        .process_group(0)
         .spawn()
         .unwrap()
 }
@@ -163,4 +165,46 @@ async fn without_its_folder_a_cluster_is_still_known() {
     assert!(!world.options.work.exists(), "nothing had to be run");
     settle(|| provider.remove(&order)).await.unwrap();
     assert_eq!(world.log().last().map(String::as_str), Some("- first"));
+}
+
+#[tokio::test]
+async fn removing_interrupts_what_a_dead_server_has_left() {
+    let world = World::new();
+    world.open_gate();
+    let (provider, order) = (world.provider(), world.steps());
+    make(&provider, &order).await.unwrap();
+    drop(provider);
+    std::fs::remove_file(world.path().join("gate")).unwrap();
+    std::fs::remove_file(world.path().join("log")).unwrap();
+    std::fs::remove_file(world.folder(&order).join("terraform.tfstate")).unwrap();
+    let mut orphan = orphan(&world, &order);
+    let note = world.folder(&order).join("process");
+    assert!(!note.exists(), "what has ended leaves no note");
+    std::fs::write(&note, orphan.id().to_string()).unwrap();
+    world.until_log("begun").await;
+    let provider = world.provider();
+    settle(|| provider.remove(&order)).await.unwrap();
+    orphan.wait().unwrap();
+    assert_eq!(world.log().last().map(String::as_str), Some("- first"));
+    assert!(!world.log().contains(&"+ second".to_owned()), "{:?}", world.log());
+}
+
+#[tokio::test]
+async fn a_note_that_means_another_process_ends_nobody() {
+    let world = World::new();
+    let (provider, order) = (world.provider(), world.steps());
+    let mut other = Command::new("sleep").arg("600").process_group(0).spawn().unwrap();
+    std::fs::create_dir_all(world.folder(&order).join("module")).unwrap();
+    std::fs::write(world.folder(&order).join("process"), other.id().to_string()).unwrap();
+    let lock = std::fs::File::create(world.folder(&order).join("lock")).unwrap();
+    lock.try_lock().unwrap();
+    let why = going(provider.remove(&order).await);
+    assert_eq!(why, "The run of Terraform before is being ended.");
+    assert!(!world.folder(&order).join("process").exists(), "it was looked at");
+    // A signal may take a moment.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let ended = other.try_wait().unwrap();
+    other.kill().unwrap();
+    other.wait().unwrap();
+    assert_eq!(ended, None);
 }
