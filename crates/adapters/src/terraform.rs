@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use engine::port::{Access, Answer, Fault, Made, Order, Progress, Provider};
 use model::Secret;
-use model::cluster::{KUBECONFIG, STATE};
+use model::cluster::STATE;
 
 pub use inputs::{Change, Inputs, Outputs};
 pub use options::Options;
@@ -140,7 +140,7 @@ impl Terraform {
                 self.runs.forget(&key);
                 Some(outcome?)
             }
-            Look::None | Look::Ended(Aim::Remove, _) => self.outputs(order, &workspace),
+            Look::None | Look::Ended(Aim::Remove, _) => cluster::outputs(order, &workspace),
         };
         match outputs {
             Some(outputs) => Ok(Progress::Done(cluster::made(&workspace, &outputs))),
@@ -149,24 +149,10 @@ impl Terraform {
         }
     }
 
-    /// The outputs of the last apply, if nobody has begun another since.
-    fn outputs(&self, order: &Order, workspace: &Workspace) -> Option<Outputs> {
-        match workspace.exists() {
-            true => workspace.outputs().filter(|_| !workspace.is_busy()),
-            false => cluster::kept_outputs(order),
-        }
-    }
-
-    fn kubeconfig(&self, order: &Order, workspace: &Workspace) -> Option<Secret> {
-        let output = self.outputs(order, workspace).and_then(|all| all.text("kubeconfig"));
-        let kept = || order.secrets.get(KUBECONFIG).filter(|kept| !kept.reveal().is_empty());
-        output.map(Secret::new).or_else(|| kept().cloned())
-    }
-
     async fn prepare_once(&self, order: &Order, agent: &Access) -> Result<Progress, Fault> {
         let plain = self.workspace(order, None)?;
-        if let Some(kubeconfig) = self.kubeconfig(order, &plain) {
-            let outputs = self.outputs(order, &plain).unwrap_or_default();
+        if let Some(kubeconfig) = cluster::kubeconfig(order, &plain) {
+            let outputs = cluster::outputs(order, &plain).unwrap_or_default();
             let order = cluster::as_kubernetes(order, kubeconfig);
             let progress = self.kubernetes.prepare(&order, agent).await?;
             let Progress::Done(theirs) = progress else { return Ok(progress) };
@@ -177,9 +163,8 @@ impl Terraform {
         let access = cluster::access(agent);
         let mut inputs = plain.inputs.as_ref().clone();
         if !cluster::tell(&mut inputs, &access, |name| plain.declares(name)) {
-            // It starts its agent by itself, or somebody does.
-            let outputs = self.outputs(order, &plain).unwrap_or_default();
-            return Ok(Progress::Done(cluster::made(&plain, &outputs)));
+            // It starts its agent by itself, or somebody does: it only has to be there.
+            return self.status_once(order);
         }
         let told = self.runner.workspace(&order.id.to_string(), inputs)?;
         let Some(mut made) = self.apply(order, &told)? else {
@@ -211,7 +196,7 @@ impl Terraform {
         if !workspace.holds_something() {
             return self.removed(order, &workspace);
         }
-        if let Some(kubeconfig) = self.kubeconfig(order, &workspace) {
+        if let Some(kubeconfig) = cluster::kubeconfig(order, &workspace) {
             let inside = cluster::as_kubernetes(order, kubeconfig);
             if let Some(wait) = self.leaving.wait(&*self.kubernetes, &inside).await {
                 return Ok(Progress::Going(wait));

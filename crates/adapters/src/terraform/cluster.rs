@@ -50,10 +50,9 @@ pub(super) fn tell(inputs: &mut Inputs, access: &Secret, declares: impl Fn(&str)
     let told: Vec<_> = told.into_iter().filter(|(name, _)| declares(name)).collect();
     let is_asked = !told.is_empty();
     for (name, value) in told {
-        match name == TOKEN {
-            true => inputs.secret_variables.insert(name, value),
-            false => inputs.variables.insert(name, value),
-        };
+        let variables =
+            if name == TOKEN { &mut inputs.secret_variables } else { &mut inputs.variables };
+        variables.insert(name, value);
     }
     is_asked
 }
@@ -77,9 +76,19 @@ pub(super) fn gone() -> Made {
     Made { keep: BTreeMap::from(nothing), ..Made::default() }
 }
 
-/// The outputs as they were kept.
-pub(super) fn kept_outputs(order: &Order) -> Option<Outputs> {
+/// The outputs of the last apply, if nobody has begun another since.
+pub(super) fn outputs(order: &Order, workspace: &Workspace) -> Option<Outputs> {
+    if workspace.exists() {
+        return workspace.outputs().filter(|_| !workspace.is_busy());
+    }
     order.secrets.get(OUTPUTS).and_then(|text| Outputs::parse(text.reveal()))
+}
+
+/// How the Kubernetes that a module has made is reached, if it has made one.
+pub(super) fn kubeconfig(order: &Order, workspace: &Workspace) -> Option<Secret> {
+    let output = outputs(order, workspace).and_then(|all| all.text("kubeconfig"));
+    let kept = || order.secrets.get(KUBECONFIG).filter(|kept| !kept.reveal().is_empty());
+    output.map(Secret::new).or_else(|| kept().cloned())
 }
 
 /// The same cluster as the Kubernetes that its module has made.

@@ -48,9 +48,10 @@ pub(super) fn declared(module: &Path) -> BTreeSet<String> {
         let path = entry.path();
         let text = if is_source(&path) { std::fs::read_to_string(&path) } else { continue };
         let text = text.unwrap_or_default();
-        match path.extension().is_some_and(|end| end == "json") {
-            true => names.extend(declared_in_json(&text)),
-            false => names.extend(text.lines().filter_map(declared_in_line)),
+        if path.extension().is_some_and(|end| end == "json") {
+            names.extend(declared_in_json(&text));
+        } else {
+            names.extend(text.lines().filter_map(declared_in_line));
         }
     }
     names
@@ -71,7 +72,9 @@ fn declared_in_json(text: &str) -> Vec<String> {
 }
 
 fn is_source(path: &Path) -> bool {
-    path.to_str().is_some_and(|path| path.ends_with(".tf") || path.ends_with(".tf.json"))
+    let end = |path: &Path, is: &str| path.extension().is_some_and(|end| end == is);
+    end(path, "tf")
+        || end(path, "json") && path.file_stem().is_some_and(|stem| end(stem.as_ref(), "tf"))
 }
 
 /// Copies a module over what was copied before. Files that a run has made beside it stay; sources that
@@ -96,9 +99,10 @@ fn copy_folder(from: &Path, within: &Path, to: &Path, depth: usize) -> io::Resul
             let name = name.display();
             return Err(io::Error::other(format!("{name} is a link out of the folder of modules")));
         }
-        match source.is_dir() {
-            true => copy_folder(&source, within, &to.join(&name), depth - 1)?,
-            false => std::fs::copy(&source, to.join(&name)).map(drop)?,
+        if source.is_dir() {
+            copy_folder(&source, within, &to.join(&name), depth - 1)?;
+        } else {
+            std::fs::copy(&source, to.join(&name))?;
         }
     }
     Ok(())

@@ -149,9 +149,8 @@ impl Workspace {
         if ended.code().is_none() {
             return Fault::Unavailable(format!("{known}: it was ended from outside ({ended})"));
         }
-        match complaints.is_empty() {
-            true => words::fault(&known, words::last_words(said, &hidden), &hidden),
-            false => words::fault(&known, complaints, &hidden),
-        }
+        let complaints =
+            if complaints.is_empty() { words::last_words(said, &hidden) } else { complaints };
+        words::fault(&known, complaints, &hidden)
     }
 }

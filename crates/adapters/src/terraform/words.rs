@@ -86,10 +86,8 @@ impl Complaint {
     fn sentence(&self) -> String {
         let place = self.place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
         let detail = self.detail.trim_end_matches('.');
-        match detail.is_empty() {
-            true => format!("{place}{}", self.summary),
-            false => format!("{place}{}: {detail}", self.summary),
-        }
+        let colon = if detail.is_empty() { "" } else { ": " };
+        format!("{place}{}{colon}{detail}", self.summary)
     }
 
     fn passes(&self) -> bool {

@@ -88,7 +88,7 @@ impl World {
         Terraform::new(Runner::new(self.options.clone()), self.inside.clone())
     }
 
-    pub(crate) fn order(&self, module: &str, variables: Value) -> Order {
+    pub(crate) fn order(module: &str, variables: Value) -> Order {
         let Value::Object(variables) = variables else { panic!("{variables}") };
         Order {
             id: ClusterId(Xid::new(1, [0; 5], 1)),
@@ -104,7 +104,7 @@ impl World {
     /// With the module `steps`, a password, and the gate as it is.
     pub(crate) fn steps(&self) -> Order {
         self.module("steps", "main.tf", STEPS);
-        let mut order = self.order("steps", json!({"dir": self.path()}));
+        let mut order = Self::order("steps", json!({"dir": self.path()}));
         let secret = json!({"password": PASSWORD}).to_string();
         order.secrets.insert(VARIABLES.into(), Secret::new(secret));
         order
@@ -277,7 +277,7 @@ async fn a_changed_variable_is_applied_by_the_next_create() {
     );
     let provider = world.provider();
     for name in ["one", "two"] {
-        let order = world.order("name", json!({"name": name}));
+        let order = World::order("name", json!({"name": name}));
         let made = settle(|| provider.create(&order)).await.unwrap();
         assert_eq!(made.foreign_id.as_deref(), Some(name));
     }
@@ -303,7 +303,7 @@ async fn more_than_may_run_at_once_wait_for_their_turn() {
     world.options.at_once = 1;
     let (provider, order) = (world.provider(), world.steps());
     world.module("name", "main.tf", "output \"id\" {\n value = \"x\"\n}\n");
-    let mut other = world.order("name", json!({}));
+    let mut other = World::order("name", json!({}));
     other.id = ClusterId(Xid::new(1, [0; 5], 2));
     going(provider.create(&order).await);
     world.until_log("begun").await;
@@ -327,11 +327,11 @@ async fn what_somebody_changed_is_found() {
         "variable \"size\" {}\nresource \"terraform_data\" \"disk\" {\n input = var.size\n}\n",
     );
     let provider = world.provider();
-    let mut order = world.order("file", json!({"size": 1}));
+    let mut order = World::order("file", json!({"size": 1}));
     let made = make(&provider, &order).await.unwrap();
     keep(&mut order, made.keep);
     assert_eq!(provider.drift(&order).await, Ok(Vec::new()));
-    let bigger = Order { settings: world.order("file", json!({"size": 2})).settings, ..order };
+    let bigger = Order { settings: World::order("file", json!({"size": 2})).settings, ..order };
     let changes = provider.drift(&bigger).await.unwrap();
     assert_eq!(changes.len(), 1, "{changes:?}");
     assert_eq!((&*changes[0].address, &*changes[0].action), ("terraform_data.disk", "update"));
@@ -356,12 +356,12 @@ async fn secrets_are_in_private_files_and_nowhere_else() {
     let made = settle(|| provider.status(&order)).await.unwrap();
     assert!(!format!("{order:?} {made:?}").contains("s3cret"), "{made:?}");
     assert!(made.keep[STATE].reveal().contains("s3cret"), "the state has it, as ever");
-    let mode = |path: PathBuf| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let rights = |path: PathBuf| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let folder = world.folder(&order);
-    assert_eq!(mode(world.options.work.clone()), 0o700);
-    assert_eq!(mode(folder.clone()), 0o700);
+    assert_eq!(rights(world.options.work.clone()), 0o700);
+    assert_eq!(rights(folder.clone()), 0o700);
     for file in ["terraform.tfstate", "run.log", "outputs.json", "module/terraform.tfvars.json"] {
-        assert_eq!(mode(folder.join(file)), 0o600, "{file}");
+        assert_eq!(rights(folder.join(file)), 0o600, "{file}");
     }
 }
 
@@ -372,7 +372,7 @@ async fn the_environment_is_what_it_needs_and_what_is_named() {
         let mut world = World::new();
         world.options.pass.clone_from(&pass);
         world.module("env", "main.tf", text);
-        let order = world.order("env", json!({"dir": world.path()}));
+        let order = World::order("env", json!({"dir": world.path()}));
         make(&world.provider(), &order).await.unwrap();
         let env = std::fs::read_to_string(world.path().join("env")).unwrap();
         let has = |name: &str| env.lines().any(|line| line.starts_with(&format!("{name}=")));

@@ -38,7 +38,7 @@ output "kubeconfig" {
 
 fn hosted(world: &World, kubeconfig: &str) -> engine::port::Order {
     world.module("hosted", "main.tf", HOSTED);
-    let mut order = world.order("hosted", json!({}));
+    let mut order = World::order("hosted", json!({}));
     let secret = json!({"kubeconfig": kubeconfig}).to_string();
     order.secrets.insert(VARIABLES.into(), Secret::new(secret));
     order
@@ -126,7 +126,7 @@ async fn a_module_without_a_kubeconfig_is_told_where_its_agent_connects() {
     let world = World::new();
     world.module("machine", "main.tf", MACHINE);
     world.module("machine", "more.tf.json", r#"{"variable": {"paddock_image": {"default": ""}}}"#);
-    let mut order = world.order("machine", json!({}));
+    let mut order = World::order("machine", json!({}));
     let provider = world.provider();
     let made = make(&provider, &order).await.unwrap();
     assert!(!made.keep[STATE].reveal().contains(TOKEN));
@@ -152,7 +152,7 @@ async fn a_module_without_a_kubeconfig_is_told_where_its_agent_connects() {
 async fn a_module_that_asks_for_nothing_is_prepared_at_once() {
     let world = World::new();
     world.module("plain", "main.tf", "output \"id\" {\n value = \"x\"\n}\n");
-    let (provider, order) = (world.provider(), world.order("plain", json!({})));
+    let (provider, order) = (world.provider(), World::order("plain", json!({})));
     make(&provider, &order).await.unwrap();
     let Ok(Progress::Done(made)) = provider.prepare(&order, &agent()).await else {
         panic!("not done")
@@ -165,7 +165,7 @@ async fn the_agent_s_token_is_blotted_out_of_what_terraform_says() {
     let world = World::new();
     let text = "variable \"paddock_token\" {\n default = \"\"\n}\nresource \"terraform_data\" \"x\" {\n triggers_replace = var.paddock_token\n provisioner \"local-exec\" {\n  command = \"test -z '${var.paddock_token}'\"\n }\n}\n";
     world.module("leak", "main.tf", text);
-    let (provider, order) = (world.provider(), world.order("leak", json!({})));
+    let (provider, order) = (world.provider(), World::order("leak", json!({})));
     make(&provider, &order).await.unwrap();
     going(provider.prepare(&order, &agent()).await);
     let told = settle(async || provider.prepare(&order, &agent()).await).await;

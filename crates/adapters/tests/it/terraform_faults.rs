@@ -28,7 +28,7 @@ fn unavailable<T: std::fmt::Debug>(answer: Result<T, Fault>) -> String {
 async fn a_module_that_is_not_there_is_refused_with_those_that_are() {
     let world = World::new();
     let provider = world.provider();
-    let why = refused(provider.create(&world.order("gone", json!({}))).await);
+    let why = refused(provider.create(&World::order("gone", json!({}))).await);
     assert!(why.contains("there are no modules"), "{why}");
     world.module("small", "main.tf", "");
     world.module("large", "main.tf", "");
@@ -36,7 +36,7 @@ async fn a_module_that_is_not_there_is_refused_with_those_that_are() {
     let link = world.options.modules.join("link");
     std::os::unix::fs::symlink(world.path().join("outside"), link).unwrap();
     for name in ["gone", "../outside", "..", "", "link", "/etc", "Small"] {
-        let why = refused(provider.create(&world.order(name, json!({}))).await);
+        let why = refused(provider.create(&World::order(name, json!({}))).await);
         assert!(why.starts_with("terraform.module: "), "{name}: {why}");
         assert!(why.contains("there are large, link, small"), "{name}: {why}");
     }
@@ -54,8 +54,9 @@ async fn links_inside_of_a_module_must_not_lead_out() {
     std::os::unix::fs::symlink(modules.join("shared"), modules.join("good/x")).unwrap();
     std::os::unix::fs::symlink(world.path().join("private"), modules.join("bad/x")).unwrap();
     let provider = world.provider();
-    make(&provider, &world.order("good", json!({}))).await.unwrap();
-    let why = refused(settle(async || provider.create(&world.order("bad", json!({}))).await).await);
+    make(&provider, &World::order("good", json!({}))).await.unwrap();
+    let why =
+        refused(settle(async || provider.create(&World::order("bad", json!({}))).await).await);
     assert!(why.contains("x is a link out of the folder of modules"), "{why}");
 }
 
@@ -78,7 +79,7 @@ async fn mistakes_in_a_module_name_their_file_and_line() {
     for (text, sentence) in cases {
         let world = World::new();
         world.module("wrong", "main.tf", text);
-        let why = refused(make(&world.provider(), &world.order("wrong", json!({}))).await);
+        let why = refused(make(&world.provider(), &World::order("wrong", json!({}))).await);
         assert!(why.starts_with("Terraform can't "), "{why}");
         assert!(why.contains(sentence), "{why}");
     }
@@ -89,7 +90,7 @@ async fn a_provider_that_can_not_be_fetched_is_tried_again() {
     let world = World::new();
     let text = "terraform {\n required_providers {\n  zz = {\n   source = \"registry.invalid/foo/zz\"\n  }\n }\n}\n";
     world.module("far", "main.tf", text);
-    let why = unavailable(make(&world.provider(), &world.order("far", json!({}))).await);
+    let why = unavailable(make(&world.provider(), &World::order("far", json!({}))).await);
     assert!(why.starts_with("Terraform can't init the module far: "), "{why}");
 }
 
@@ -98,7 +99,7 @@ async fn secrets_are_blotted_out_of_what_terraform_says() {
     let world = World::new();
     let text = "variable \"password\" {}\nresource \"terraform_data\" \"x\" {\n provisioner \"local-exec\" {\n  command = \"echo '${var.password}' ${base64encode(var.password)}; exit 3\"\n }\n}\n";
     world.module("leak", "main.tf", text);
-    let mut order = world.order("leak", json!({}));
+    let mut order = World::order("leak", json!({}));
     let secret = json!({"password": PASSWORD}).to_string();
     order.secrets.insert(VARIABLES.into(), Secret::new(secret));
     let provider = world.provider();
@@ -139,7 +140,7 @@ resource "terraform_data" "second" {
 async fn what_was_made_half_way_is_kept_and_destroyed() {
     let world = World::new();
     world.module("half", "main.tf", HALF);
-    let mut order = world.order("half", json!({"dir": world.path()}));
+    let mut order = World::order("half", json!({"dir": world.path()}));
     let provider = world.provider();
     refused(make(&provider, &order).await);
     let kept = provider.keep(&order).await.unwrap();
@@ -159,7 +160,7 @@ async fn what_was_made_half_way_is_kept_and_destroyed() {
 async fn what_failed_half_way_goes_on_from_there() {
     let world = World::new();
     world.module("half", "main.tf", HALF);
-    let order = world.order("half", json!({"dir": world.path()}));
+    let order = World::order("half", json!({"dir": world.path()}));
     let provider = world.provider();
     refused(make(&provider, &order).await);
     world.open_gate();
@@ -214,7 +215,7 @@ async fn a_module_s_own_backend_is_not_used() {
         elsewhere.display()
     );
     world.module("own", "main.tf", &text);
-    let made = make(&world.provider(), &world.order("own", json!({}))).await.unwrap();
+    let made = make(&world.provider(), &World::order("own", json!({}))).await.unwrap();
     assert!(made.keep[STATE].reveal().contains("terraform_data"));
     assert!(!elsewhere.exists());
 }
@@ -261,7 +262,7 @@ async fn a_cluster_whose_last_apply_failed_is_not_taken_for_done() {
         world.module("name", "main.tf", &text);
     };
     module("\"x\"");
-    let (provider, mut order) = (world.provider(), world.order("name", json!({})));
+    let (provider, mut order) = (world.provider(), World::order("name", json!({})));
     let made = make(&provider, &order).await.unwrap();
     keep(&mut order, made.keep);
     module("var.nowhere");
