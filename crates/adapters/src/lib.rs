@@ -12,5 +12,6 @@ pub mod oidc;
 pub mod prometheus;
 pub mod seal;
 pub mod sso;
+pub mod terraform;
 
 pub use call::{LIMIT, Unusable};

@@ -19,4 +19,8 @@ mod rfc2136_faults;
 mod route53;
 mod route53_faults;
 mod seal_local;
+mod terraform;
+mod terraform_agent;
+mod terraform_crash;
+mod terraform_faults;
 mod vault;

@@ -73,6 +73,15 @@ impl Terraform {
                 Err(fault) => Err(fault),
             },
         };
+        // What was made half-way must not be forgotten, however that ended.
+        let sealed = match provider.keep(&order).await {
+            Ok(keep) => seal_all(&*all.seal, seen.id, &keep).await,
+            Err(fault) => Err(fault),
+        };
+        match sealed {
+            Ok(sealed) => self.keep(seen, &sealed).await?,
+            Err(fault) => return self.refused(seen, ask, &fault).await,
+        }
         match answer {
             Ok(progress) => self.take_in(all, seen, ask, progress, agent).await,
             Err(fault) => self.refused(seen, ask, &fault).await,
@@ -123,6 +132,15 @@ impl Terraform {
         store::cluster::set_status(&mut tx, seen, to, reason).await?;
         tx.commit().await?;
         Ok(Next::Again)
+    }
+
+    async fn keep(&self, seen: &Cluster, sealed: &BTreeMap<String, String>) -> Result<(), Error> {
+        if sealed.is_empty() {
+            return Ok(());
+        }
+        let mut tx = self.db.begin(Actor::Worker(Self::NAME)).await?;
+        secret::set(&mut tx, seen.id, sealed).await?;
+        Ok(tx.commit().await?)
     }
 
     /// It could not be done: for now, or like this never.

@@ -75,4 +75,12 @@ pub trait Provider: Send + Sync {
 
     /// Takes away all that was made and installed. Done means that nothing is left.
     fn remove<'a>(&'a self, order: &'a Order) -> Answer<'a, Progress>;
+
+    /// What shall be kept by now and is not among the order's secrets yet, however the last call ended:
+    /// what was made half-way must not be forgotten. To be asked for after every other call, also
+    /// after one that failed. Nothing to keep is the usual answer.
+    fn keep<'a>(&'a self, order: &'a Order) -> Answer<'a, BTreeMap<String, Secret>> {
+        let _ = order;
+        Box::pin(std::future::ready(Ok(BTreeMap::new())))
+    }
 }

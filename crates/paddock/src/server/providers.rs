@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use adapters::kubernetes::Kubernetes;
+use adapters::terraform;
 use engine::cluster::Providers;
 use engine::port::{self, Seal};
 use model::cluster::Provider;
@@ -11,10 +12,17 @@ use store::{OsEntropy, entropy};
 use crate::settings::Settings;
 
 /// Puts them together; nobody if agents would not know where this server is, or what they are.
-pub(super) fn build(settings: &Settings, seal: Arc<dyn Seal>) -> anyhow::Result<Option<Providers>> {
-    let Some(agents) = &settings.outside.agents else { return Ok(None) };
+pub(super) fn build(settings: &Settings, seal: Arc<dyn Seal>) -> Option<Providers> {
+    let agents = settings.outside.agents.as_ref()?;
     let kubernetes: Arc<dyn port::Provider> =
         Arc::new(Kubernetes::new(Kubernetes::options(), || entropy::noise(&OsEntropy)));
-    let all = vec![(Provider::Kubernetes, kubernetes)];
-    Ok(Some(Providers { all, seal, server: agents.server.clone(), image: agents.image.clone() }))
+    let mut all = vec![(Provider::Kubernetes, kubernetes.clone())];
+    if let Some(set) = &settings.outside.terraform {
+        let work = set.work.clone().unwrap_or_else(|| settings.data_dir.join("terraform"));
+        let mut options = terraform::Options::new(&set.program, &set.modules, work);
+        options.pass.clone_from(&set.pass);
+        let terraform = terraform::Terraform::new(terraform::Runner::new(options), kubernetes);
+        all.push((Provider::Terraform, Arc::new(terraform)));
+    }
+    Some(Providers { all, seal, server: agents.server.clone(), image: agents.image.clone() })
 }

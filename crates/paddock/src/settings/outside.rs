@@ -92,6 +92,14 @@ texts! {
     public_url: "PADDOCK_PUBLIC_URL", "URL";
     /// The image that holds the agent which Paddock installs
     agent_image: "PADDOCK_AGENT_IMAGE", "IMAGE";
+    /// A directory with Terraform modules that make clusters, one folder each
+    terraform_modules: "PADDOCK_TERRAFORM_MODULES", "DIR";
+    /// The program that runs them: Terraform or OpenTofu [default: terraform]
+    terraform_program: "PADDOCK_TERRAFORM_PROGRAM", "FILE";
+    /// Where it works; several servers share this directory [default: in the data directory]
+    terraform_work: "PADDOCK_TERRAFORM_WORK", "DIR";
+    /// Variables of the server's environment that it gets, with commas between them
+    terraform_pass: "PADDOCK_TERRAFORM_PASS", "NAMES";
 }
 
 /// What holds.
@@ -106,6 +114,16 @@ pub(crate) struct Settings {
     pub(crate) oidc: Option<Oidc>,
     pub(crate) metrics_url: Option<String>,
     pub(crate) agents: Option<Agents>,
+    pub(crate) terraform: Option<Terraform>,
+}
+
+/// How Terraform modules make clusters.
+#[derive(Debug)]
+pub(crate) struct Terraform {
+    pub(crate) program: PathBuf,
+    pub(crate) modules: PathBuf,
+    pub(crate) work: Option<PathBuf>,
+    pub(crate) pass: Vec<String>,
 }
 
 /// What agents that Paddock installs are, and what they are told.
@@ -184,6 +202,7 @@ impl Args {
             oidc: oidc.transpose()?,
             metrics_url: metrics_url.transpose()?,
             agents: self.agents()?,
+            terraform: self.terraform()?,
             domain: self.domain,
             rules,
         })
@@ -230,6 +249,25 @@ impl Args {
             (Some(_), None) => bail!("--agent-image: is needed with --public-url"),
             (None, Some(_)) => bail!("--public-url: is needed with --agent-image"),
         }
+    }
+
+    fn terraform(&self) -> anyhow::Result<Option<Terraform>> {
+        let Some(modules) = self.terraform_modules.as_deref().map(PathBuf::from) else {
+            return Ok(None);
+        };
+        if self.public_url.is_none() {
+            bail!("--public-url: is needed with --terraform-modules");
+        }
+        if !modules.is_dir() {
+            bail!("--terraform-modules: {} is no directory", modules.display());
+        }
+        let names = self.terraform_pass.iter().flat_map(|names| names.split(','));
+        Ok(Some(Terraform {
+            program: self.terraform_program.as_deref().unwrap_or("terraform").into(),
+            modules,
+            work: self.terraform_work.as_deref().map(PathBuf::from),
+            pass: names.map(|name| name.trim().to_owned()).filter(|n| !n.is_empty()).collect(),
+        }))
     }
 
     fn keys(&self) -> anyhow::Result<Keys> {

@@ -29,3 +29,4 @@ mod server_secrets;
 mod server_settings;
 mod server_stop;
 mod storm;
+mod terraform;

@@ -1,0 +1,64 @@
+//! Files that nobody else may read.
+
+use std::fs::{DirBuilder, File, Permissions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+/// The most of a log that is read: the end of it.
+const MOST_LOG_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Makes a folder, and those above it, with no rights for others.
+pub(super) fn make_private(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    std::fs::set_permissions(folder, Permissions::from_mode(0o700))
+}
+
+/// An empty file that only we may read.
+pub(super) fn create(path: &Path) -> io::Result<File> {
+    remove(path)?;
+    File::options().create_new(true).append(true).read(true).mode(0o600).open(path)
+}
+
+/// Writes a file whole or not at all.
+pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
+    let new = path.with_extension("new");
+    let mut file = create(&new)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(new, path)
+}
+
+/// The text of a file; none if there is none.
+pub(super) fn read(path: &Path) -> io::Result<Option<String>> {
+    match std::fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+/// The end of a log; nothing if there is none.
+pub(super) fn read_log(path: &Path) -> String {
+    let read = || -> io::Result<String> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(MOST_LOG_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.take(MOST_LOG_BYTES).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    read().unwrap_or_default()
+}
+
+/// Removes a file. One that is gone is fine.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Takes the rights of others away from a file that somebody else has made.
+pub(super) fn keep_private(path: &Path) {
+    let _ = std::fs::set_permissions(path, Permissions::from_mode(0o600));
+}

@@ -1,0 +1,43 @@
+//! Clears a Kubernetes before what it stands on is destroyed, as far as it can be had.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use engine::port::{Order, Progress, Provider};
+use model::ClusterId;
+use tokio::time::Instant;
+use tracing::info;
+
+/// How long a Kubernetes may take to let go of what it holds: it is destroyed anyway.
+const PATIENCE: Duration = Duration::from_mins(10);
+
+/// Since when each is being cleared.
+#[derive(Default)]
+pub(super) struct Leaving(Mutex<HashMap<ClusterId, Instant>>);
+
+impl Leaving {
+    /// What has to be waited for, as a sentence; nothing if it is clear, or can't be reached.
+    pub(super) async fn wait(&self, kubernetes: &dyn Provider, order: &Order) -> Option<String> {
+        if self.since(order.id).elapsed() > PATIENCE {
+            return None;
+        }
+        match kubernetes.remove(order).await {
+            Ok(Progress::Going(why)) => Some(why),
+            Ok(Progress::Done(_)) => None,
+            Err(fault) => {
+                info!(cluster.id = %order.id, "destroyed without being cleared: {fault}");
+                None
+            }
+        }
+    }
+
+    fn since(&self, id: ClusterId) -> Instant {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *all.entry(id).or_insert_with(Instant::now)
+    }
+
+    pub(super) fn forget(&self, id: ClusterId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    }
+}

@@ -1,0 +1,148 @@
+//! Modules: which there are, what they declare, and copying one to where it runs.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use engine::port::Fault;
+use model::name;
+
+/// Folders in each other; more is a loop of links.
+const DEEPEST: usize = 32;
+
+/// The folder of a module, if there is one of that name.
+pub(super) fn find(modules: &Path, module: &str) -> Result<PathBuf, Fault> {
+    let refuse =
+        |why: &str| Err(Fault::Refused(format!("terraform.module: {why}; {}", there_are(modules))));
+    if name::dns_label("terraform.module", module).is_err() {
+        return refuse("a module's name is 1 to 63 of a-z, 0-9 and -");
+    }
+    let Ok(all) = modules.canonicalize() else {
+        return Err(Fault::Unavailable(format!(
+            "the folder of Terraform's modules, {}, can't be read; name it with --terraform-modules",
+            modules.display()
+        )));
+    };
+    match all.join(module).canonicalize() {
+        Ok(found) if found.starts_with(&all) && found.is_dir() => Ok(found),
+        _ => refuse(&format!("there is no module {module}")),
+    }
+}
+
+fn there_are(modules: &Path) -> String {
+    let entries = std::fs::read_dir(modules).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.path().is_dir());
+    let names = folders.filter_map(|entry| entry.file_name().into_string().ok());
+    let names: BTreeSet<_> =
+        names.filter(|one| name::dns_label("terraform.module", one).is_ok()).collect();
+    if names.is_empty() {
+        return "there are no modules; put one into the folder --terraform-modules".into();
+    }
+    format!("there are {}", names.into_iter().collect::<Vec<_>>().join(", "))
+}
+
+/// The variables that a module declares, as far as that can be seen without evaluating it.
+pub(super) fn declared(module: &Path) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for entry in std::fs::read_dir(module).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let text = if is_source(&path) { std::fs::read_to_string(&path) } else { continue };
+        let text = text.unwrap_or_default();
+        if path.extension().is_some_and(|end| end == "json") {
+            names.extend(declared_in_json(&text));
+        } else {
+            names.extend(text.lines().filter_map(declared_in_line));
+        }
+    }
+    names
+}
+
+fn declared_in_line(line: &str) -> Option<String> {
+    let rest = line.trim_start().strip_prefix("variable")?;
+    let rest = rest.strip_prefix([' ', '\t', '"'])?.trim_start_matches([' ', '\t', '"']);
+    let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-'))?;
+    let is_block = rest[end..].trim_start_matches(['"', ' ', '\t']).starts_with('{');
+    (end > 0 && is_block).then(|| rest[..end].to_owned())
+}
+
+fn declared_in_json(text: &str) -> Vec<String> {
+    let parsed: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+    let variables = parsed.get("variable").and_then(|all| all.as_object());
+    variables.map(|all| all.keys().cloned().collect()).unwrap_or_default()
+}
+
+fn is_source(path: &Path) -> bool {
+    let end = |path: &Path, is: &str| path.extension().is_some_and(|end| end == is);
+    end(path, "tf")
+        || end(path, "json") && path.file_stem().is_some_and(|stem| end(stem.as_ref(), "tf"))
+}
+
+/// Copies a module over what was copied before. Files that a run has made beside it stay; sources that
+/// the module has no more go.
+pub(super) fn copy(module: &Path, modules: &Path, to: &Path) -> io::Result<()> {
+    copy_folder(module, &modules.canonicalize()?, to, DEEPEST)
+}
+
+fn copy_folder(from: &Path, within: &Path, to: &Path, depth: usize) -> io::Result<()> {
+    if depth == 0 {
+        return Err(io::Error::other("its folders are too deep, or a link leads in a circle"));
+    }
+    super::folder::make_private(to)?;
+    remove_gone(from, to)?;
+    for entry in std::fs::read_dir(from)? {
+        let name = entry?.file_name();
+        if is_left_behind(&name.to_string_lossy()) {
+            continue;
+        }
+        let source = from.join(&name).canonicalize()?;
+        if !source.starts_with(within) {
+            let name = name.display();
+            return Err(io::Error::other(format!("{name} is a link out of the folder of modules")));
+        }
+        if source.is_dir() {
+            copy_folder(&source, within, &to.join(&name), depth - 1)?;
+        } else {
+            std::fs::copy(&source, to.join(&name))?;
+        }
+    }
+    Ok(())
+}
+
+fn remove_gone(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(to)? {
+        let entry = entry?;
+        if is_source(&entry.path()) && !from.join(entry.file_name()).exists() {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// What belongs to somebody's own use of the module.
+fn is_left_behind(name: &str) -> bool {
+    name == ".terraform" || name == ".git" || name.contains(".tfstate")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn declarations_are_found_however_they_are_written() {
+        for (line, name) in [
+            ("variable \"one\" {", Some("one")),
+            ("  variable two {}", Some("two")),
+            ("variable\t\"paddock_token\"{ type = string }", Some("paddock_token")),
+            ("# variable \"no\" {", None),
+            ("variables \"no\" {", None),
+            ("variable \"no\"", None),
+            ("value = var.no", None),
+            ("variable {", None),
+        ] {
+            assert_eq!(declared_in_line(line).as_deref(), name, "{line}");
+        }
+        let json = r#"{"variable": {"three": {}, "four": {"type": "string"}}}"#;
+        assert_eq!(declared_in_json(json), ["four", "three"]);
+        assert_eq!(declared_in_json("{"), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,384 @@
+//! The provider of Terraform with the real program: what modules make, and what they take away.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use adapters::terraform::{Options, Runner, Terraform};
+use engine::port::{Access, Answer, Fault, Made, Order, Progress, Provider};
+use model::cluster::{self, KUBECONFIG, STATE, Settings, VARIABLES};
+use model::{ClusterId, Secret, Xid};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A loaded machine takes its time.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(3);
+pub(crate) const PASSWORD: &str = "s3cret-pa\"ssword";
+
+/// Writes down what is made and unmade; the second thing waits for a file `gate`.
+pub(crate) const STEPS: &str = r#"
+variable "dir" {}
+variable "password" {
+  default   = "none"
+  sensitive = true
+}
+resource "terraform_data" "first" {
+  input = { dir = var.dir, password = var.password }
+  provisioner "local-exec" {
+    command = "echo + first >> ${self.input.dir}/log"
+  }
+  provisioner "local-exec" {
+    when    = destroy
+    command = "echo - first >> ${self.input.dir}/log"
+  }
+}
+resource "terraform_data" "second" {
+  depends_on = [terraform_data.first]
+  input      = { dir = var.dir }
+  provisioner "local-exec" {
+    command = "echo begun >> ${self.input.dir}/log; until [ -e ${self.input.dir}/gate ]; do [ -d ${self.input.dir} ] || exit 1; sleep 0.05; done; echo + second >> ${self.input.dir}/log"
+  }
+  provisioner "local-exec" {
+    when    = destroy
+    command = "echo - second >> ${self.input.dir}/log"
+  }
+}
+output "id" {
+  value = "cluster-of-${terraform_data.second.input.dir == var.dir ? "ours" : "theirs"}"
+}
+output "dns" {
+  value = "apps.example.org."
+}
+output "token" {
+  value     = "hidden-${var.password}"
+  sensitive = true
+}
+"#;
+
+/// Modules, a place to work, and whoever plays the Kubernetes.
+pub(crate) struct World {
+    pub(crate) dir: TempDir,
+    pub(crate) options: Options,
+    pub(crate) inside: Arc<Inside>,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let dir = TempDir::new().unwrap();
+        let (modules, work) = (dir.path().join("modules"), dir.path().join("work"));
+        std::fs::create_dir(&modules).unwrap();
+        let program = testing::programs::find("terraform", "PADDOCK_TEST_TERRAFORM");
+        let options = Options::new(program, modules, work);
+        Self { dir, options, inside: Arc::default() }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn module(&self, name: &str, file: &str, text: &str) {
+        let folder = self.options.modules.join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(file), text).unwrap();
+    }
+
+    pub(crate) fn provider(&self) -> Terraform {
+        Terraform::new(Runner::new(self.options.clone()), self.inside.clone())
+    }
+
+    pub(crate) fn order(module: &str, variables: Value) -> Order {
+        let Value::Object(variables) = variables else { panic!("{variables}") };
+        Order {
+            id: ClusterId(Xid::new(1, [0; 5], 1)),
+            name: "far".into(),
+            cloud_provider: "own".into(),
+            region: "here".into(),
+            capacity: model::Resources::default(),
+            settings: Settings::Terraform(cluster::Terraform { module: module.into(), variables }),
+            secrets: BTreeMap::new(),
+        }
+    }
+
+    /// With the module `steps`, a password, and the gate as it is.
+    pub(crate) fn steps(&self) -> Order {
+        self.module("steps", "main.tf", STEPS);
+        let mut order = Self::order("steps", json!({"dir": self.path()}));
+        let secret = json!({"password": PASSWORD}).to_string();
+        order.secrets.insert(VARIABLES.into(), Secret::new(secret));
+        order
+    }
+
+    pub(crate) fn open_gate(&self) {
+        std::fs::write(self.path().join("gate"), "").unwrap();
+    }
+
+    /// What modules have written down.
+    pub(crate) fn log(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.path().join("log")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    pub(crate) async fn until_log(&self, line: &str) {
+        let began = Instant::now();
+        while !self.log().iter().any(|known| known == line) {
+            assert!(began.elapsed() < PATIENCE, "{line} was never written: {:?}", self.log());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    pub(crate) fn folder(&self, order: &Order) -> PathBuf {
+        self.options.work.join(order.id.to_string())
+    }
+}
+
+/// Plays the provider of Kubernetes, and notes what it is asked.
+#[derive(Default)]
+pub(crate) struct Inside {
+    pub(crate) asked: Mutex<Vec<(String, Order)>>,
+    pub(crate) answers: Mutex<Vec<Result<Progress, Fault>>>,
+}
+
+impl Inside {
+    fn answer(&self, what: &str, order: &Order) -> Answer<'static, Progress> {
+        self.asked.lock().unwrap().push((what.to_owned(), order.clone()));
+        let mut answers = self.answers.lock().unwrap();
+        let answer = if answers.is_empty() {
+            Ok(Progress::Done(Made::default()))
+        } else {
+            answers.remove(0)
+        };
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+impl Provider for Inside {
+    fn create<'a>(&'a self, order: &'a Order) -> Answer<'a, Progress> {
+        self.answer("create", order)
+    }
+    fn status<'a>(&'a self, order: &'a Order) -> Answer<'a, Progress> {
+        self.answer("status", order)
+    }
+    fn prepare<'a>(&'a self, order: &'a Order, _: &'a Access) -> Answer<'a, Progress> {
+        self.answer("prepare", order)
+    }
+    fn remove<'a>(&'a self, order: &'a Order) -> Answer<'a, Progress> {
+        self.answer("remove", order)
+    }
+}
+
+/// Asks until it does not go on.
+pub(crate) async fn settle(ask: impl AsyncFn() -> Result<Progress, Fault>) -> Result<Made, Fault> {
+    let began = Instant::now();
+    loop {
+        match ask().await? {
+            Progress::Done(made) => return Ok(made),
+            Progress::Going(why) => assert!(began.elapsed() < PATIENCE, "it goes on: {why}"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Creates it to its end.
+pub(crate) async fn make(provider: &Terraform, order: &Order) -> Result<Made, Fault> {
+    going(provider.create(order).await);
+    settle(|| provider.status(order)).await
+}
+
+pub(crate) fn going(answer: Result<Progress, Fault>) -> String {
+    match answer {
+        Ok(Progress::Going(why)) => why,
+        other => panic!("not going: {other:?}"),
+    }
+}
+
+/// As the worker does: what shall be kept is kept.
+pub(crate) fn keep(order: &mut Order, kept: BTreeMap<String, Secret>) {
+    order.secrets.extend(kept);
+}
+
+pub(crate) fn state_of(order: &Order) -> Value {
+    serde_json::from_str(order.secrets[STATE].reveal()).unwrap()
+}
+
+#[tokio::test]
+async fn a_module_makes_a_cluster_and_takes_it_away() {
+    let world = World::new();
+    let (provider, mut order) = (world.provider(), world.steps());
+    going(provider.create(&order).await);
+    world.until_log("begun").await;
+    assert_eq!(
+        going(provider.status(&order).await),
+        "Terraform is creating terraform_data.second (2 of 2)."
+    );
+    assert!(!world.log().contains(&"+ second".to_owned()), "it waits at the gate");
+    world.open_gate();
+    let made = settle(|| provider.status(&order)).await.unwrap();
+    assert_eq!(made.foreign_id.as_deref(), Some("cluster-of-ours"));
+    assert_eq!(made.dns.as_deref(), Some("apps.example.org"));
+    assert!(!made.keep.contains_key(KUBECONFIG));
+    assert_eq!(world.log(), ["+ first", "begun", "+ second"]);
+    assert_eq!(provider.status(&order).await, Ok(Progress::Done(made.clone())), "it stays so");
+
+    keep(&mut order, made.keep);
+    assert_eq!(state_of(&order)["resources"].as_array().unwrap().len(), 2);
+    assert_eq!(provider.keep(&order).await, Ok(BTreeMap::new()), "nothing is newer");
+
+    let gone = settle(|| provider.remove(&order)).await.unwrap();
+    assert_eq!(world.log(), ["+ first", "begun", "+ second", "- second", "- first"]);
+    assert!(!world.folder(&order).exists());
+    keep(&mut order, gone.keep);
+    let again = provider.remove(&order).await.unwrap();
+    assert!(matches!(again, Progress::Done(_)), "{again:?}");
+    assert_eq!(world.log().len(), 5, "nothing is destroyed twice");
+}
+
+#[tokio::test]
+async fn what_was_never_made_is_gone_at_once() {
+    let world = World::new();
+    let order = world.steps();
+    let gone = world.provider().remove(&order).await.unwrap();
+    assert!(matches!(gone, Progress::Done(_)), "{gone:?}");
+}
+
+#[tokio::test]
+async fn removing_with_a_state_of_before_does_no_harm() {
+    let world = World::new();
+    world.open_gate();
+    let (provider, mut order) = (world.provider(), world.steps());
+    let made = make(&provider, &order).await.unwrap();
+    keep(&mut order, made.keep);
+    for _ in 0..2 {
+        settle(|| provider.remove(&order)).await.unwrap();
+        assert!(!world.folder(&order).exists());
+    }
+}
+
+#[tokio::test]
+async fn a_second_create_changes_nothing() {
+    let world = World::new();
+    world.open_gate();
+    let (provider, mut order) = (world.provider(), world.steps());
+    let made = make(&provider, &order).await.unwrap();
+    keep(&mut order, made.keep);
+    let again = make(&provider, &order).await.unwrap();
+    assert_eq!(again.foreign_id.as_deref(), Some("cluster-of-ours"));
+    assert_eq!(world.log(), ["+ first", "begun", "+ second"]);
+}
+
+#[tokio::test]
+async fn a_changed_variable_is_applied_by_the_next_create() {
+    let world = World::new();
+    world.module(
+        "name",
+        "main.tf",
+        "variable \"name\" {}\noutput \"id\" {\n value = var.name\n}\n",
+    );
+    let provider = world.provider();
+    for name in ["one", "two"] {
+        let order = World::order("name", json!({"name": name}));
+        let made = settle(|| provider.create(&order)).await.unwrap();
+        assert_eq!(made.foreign_id.as_deref(), Some(name));
+    }
+}
+
+#[tokio::test]
+async fn many_creates_at_once_are_one_run() {
+    let world = World::new();
+    let (provider, order) = (world.provider(), world.steps());
+    let all = (0..8).map(|_| provider.create(&order));
+    for answer in futures_util::future::join_all(all).await {
+        going(answer);
+    }
+    world.until_log("begun").await;
+    world.open_gate();
+    settle(|| provider.status(&order)).await.unwrap();
+    assert_eq!(world.log(), ["+ first", "begun", "+ second"]);
+}
+
+#[tokio::test]
+async fn more_than_may_run_at_once_wait_for_their_turn() {
+    let mut world = World::new();
+    world.options.at_once = 1;
+    let (provider, order) = (world.provider(), world.steps());
+    world.module("name", "main.tf", "output \"id\" {\n value = \"x\"\n}\n");
+    let mut other = World::order("name", json!({}));
+    other.id = ClusterId(Xid::new(1, [0; 5], 2));
+    going(provider.create(&order).await);
+    world.until_log("begun").await;
+    going(provider.create(&other).await);
+    for _ in 0..50 {
+        let wait = going(provider.status(&other).await);
+        assert_eq!(wait, "Terraform waits for its turn: 1 run at once.");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    world.open_gate();
+    let made = settle(|| provider.status(&other)).await.unwrap();
+    assert_eq!(made.foreign_id.as_deref(), Some("x"));
+}
+
+#[tokio::test]
+async fn what_somebody_changed_is_found() {
+    let world = World::new();
+    world.module(
+        "file",
+        "main.tf",
+        "variable \"size\" {}\nresource \"terraform_data\" \"disk\" {\n input = var.size\n}\n",
+    );
+    let provider = world.provider();
+    let mut order = World::order("file", json!({"size": 1}));
+    let made = make(&provider, &order).await.unwrap();
+    keep(&mut order, made.keep);
+    assert_eq!(provider.drift(&order).await, Ok(Vec::new()));
+    let bigger = Order { settings: World::order("file", json!({"size": 2})).settings, ..order };
+    let changes = provider.drift(&bigger).await.unwrap();
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    assert_eq!((&*changes[0].address, &*changes[0].action), ("terraform_data.disk", "update"));
+    let still = provider.status(&bigger).await.unwrap();
+    assert!(matches!(still, Progress::Done(_)), "looking changes nothing: {still:?}");
+}
+
+#[tokio::test]
+async fn secrets_are_in_private_files_and_nowhere_else() {
+    let world = World::new();
+    let (provider, order) = (world.provider(), world.steps());
+    going(provider.create(&order).await);
+    world.until_log("begun").await;
+    for process in std::fs::read_dir("/proc").unwrap().flatten() {
+        for file in ["cmdline", "environ"] {
+            let text = std::fs::read(process.path().join(file)).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text);
+            assert!(!text.contains(PASSWORD), "{}: {text}", process.path().display());
+        }
+    }
+    world.open_gate();
+    let made = settle(|| provider.status(&order)).await.unwrap();
+    assert!(!format!("{order:?} {made:?}").contains("s3cret"), "{made:?}");
+    assert!(made.keep[STATE].reveal().contains("s3cret"), "the state has it, as ever");
+    let rights = |path: PathBuf| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let folder = world.folder(&order);
+    assert_eq!(rights(world.options.work.clone()), 0o700);
+    assert_eq!(rights(folder.clone()), 0o700);
+    for file in ["terraform.tfstate", "run.log", "outputs.json", "module/terraform.tfvars.json"] {
+        assert_eq!(rights(folder.join(file)), 0o600, "{file}");
+    }
+}
+
+#[tokio::test]
+async fn the_environment_is_what_it_needs_and_what_is_named() {
+    let text = "variable \"dir\" {}\nresource \"terraform_data\" \"x\" {\n provisioner \"local-exec\" {\n  command = \"env > ${var.dir}/env\"\n }\n}\n";
+    for pass in [vec![], vec!["CARGO_MANIFEST_DIR".to_owned()]] {
+        let mut world = World::new();
+        world.options.pass.clone_from(&pass);
+        world.module("env", "main.tf", text);
+        let order = World::order("env", json!({"dir": world.path()}));
+        make(&world.provider(), &order).await.unwrap();
+        let env = std::fs::read_to_string(world.path().join("env")).unwrap();
+        let has = |name: &str| env.lines().any(|line| line.starts_with(&format!("{name}=")));
+        assert!(has("PATH") && has("TF_IN_AUTOMATION") && has("CHECKPOINT_DISABLE"), "{env}");
+        assert!(env.contains(&format!("HOME={}", world.folder(&order).display())), "{env}");
+        assert_eq!(has("CARGO_MANIFEST_DIR"), !pass.is_empty(), "{env}");
+        assert!(!has("PADDOCK_TEST_TERRAFORM"), "{env}");
+    }
+}
