@@ -11,11 +11,12 @@ use model::cluster::STATE;
 use super::terraform::{PATIENCE, World, going, keep, make, settle};
 use super::terraform_faults::is_running;
 
-/// Waits until the program that a module has started is gone.
-async fn until_ended(world: &World) {
+/// Waits until Terraform, and the program that a module has started, are gone.
+async fn until_ended(world: &World, order: &Order) {
     let gate = world.path().join("gate").display().to_string();
     let began = Instant::now();
-    while is_running(&gate) {
+    let lock = std::fs::File::open(world.folder(order).join("lock")).unwrap();
+    while is_running(&gate) || lock.try_lock().is_err() {
         assert!(began.elapsed() < PATIENCE, "it was not ended");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -28,7 +29,7 @@ async fn a_server_that_ends_interrupts_and_the_next_one_goes_on() {
     going(provider.create(&order).await);
     world.until_log("begun").await;
     drop(provider);
-    until_ended(&world).await;
+    until_ended(&world, &order).await;
     let state = std::fs::read_to_string(world.folder(&order).join("terraform.tfstate")).unwrap();
     assert!(state.contains("\"first\""), "what was made is written down");
 
@@ -123,7 +124,7 @@ async fn a_kill_in_the_middle_leaves_no_obstacle() {
     assert!(left.exists(), "a dead process has left its lock");
 
     world.open_gate();
-    until_ended(&world).await;
+    until_ended(&world, &order).await;
     let provider = world.provider();
     settle(|| provider.status(&order)).await.unwrap();
     let firsts = world.log().iter().filter(|line| *line == "+ first").count();
