@@ -375,10 +375,10 @@ pub async fn request_delete(tx: &mut Tx, cluster: &Cluster, is_forced: bool) -> 
         tx.run(sql, params![cluster.id]).await?;
     }
     if cluster.status.is_leaving() {
-        return match is_forced {
-            true => note(tx, cluster.id, "forced").await,
-            false => Ok(cluster.clone()),
-        };
+        if is_forced {
+            return note(tx, cluster.id, "forced").await;
+        }
+        return Ok(cluster.clone());
     }
     if cluster.status == Status::Unreachable {
         lock(tx, cluster.id).await?;

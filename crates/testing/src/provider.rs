@@ -63,7 +63,7 @@ impl Sites {
 }
 
 impl FakeProvider {
-    fn carry_out<'a>(&'a self, act: impl FnOnce(&mut Sites) -> Progress) -> Answer<'a, Progress> {
+    fn carry_out(&self, act: impl FnOnce(&mut Sites) -> Progress) -> Answer<'_, Progress> {
         let answer = self.answer(act);
         let sites = self.held();
         if sites.silent_at.is_none_or(|at| at + 1 != sites.asked.len()) {

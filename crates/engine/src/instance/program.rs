@@ -11,7 +11,6 @@ use model::{DeploymentId, Secret};
 
 use super::Instances;
 use super::sign_in::{self, Trouble};
-use crate::Error;
 use crate::port::Client;
 use crate::sealed::{manifests_purpose, purpose};
 
@@ -38,17 +37,12 @@ pub(super) async fn of(
             env.insert(name, text);
         }
     }
-    let objects = match is_on_kubernetes(all, instance).await.map_err(Trouble::Ours)? {
-        true => kind.run.objects(&values),
-        false => Vec::new(),
-    };
-    let sealed_manifests = match objects.is_empty() {
-        true => None,
-        false => {
-            let text = Secret::new(serde_json::Value::Array(objects).to_string());
-            Some(seal.seal(&manifests_purpose(deployment), &text).await?)
-        }
-    };
+    let mut sealed_manifests = None;
+    if !kind.run.manifests.is_empty() && is_on_kubernetes(all, instance).await? {
+        let objects = serde_json::Value::Array(kind.run.objects(&values)).to_string();
+        let purpose = manifests_purpose(deployment);
+        sealed_manifests = Some(seal.seal(&purpose, &Secret::new(objects)).await?);
+    }
     Ok(Spec {
         image: Some(filled.image),
         command: filled.command,
@@ -73,8 +67,8 @@ pub(super) async fn as_kept(
     of(all, kind, instance, deployment, client.as_ref()).await
 }
 
-async fn is_on_kubernetes(all: &Instances, instance: &Instance) -> Result<bool, Error> {
-    let on = all.cluster_of(instance).await?;
+async fn is_on_kubernetes(all: &Instances, instance: &Instance) -> Result<bool, Trouble> {
+    let on = all.cluster_of(instance).await.map_err(Trouble::Ours)?;
     Ok(on.and_then(|on| on.agent).is_some_and(|agent| agent.runtime == KUBERNETES))
 }
 

@@ -182,19 +182,19 @@ on_both_engines! {
             let lab = Lab::new(engine, Provider::Kubernetes).await;
             let worker = lab.worker();
             // It was there once, and is killed when its cluster is so far.
-            if dies_at != Status::Ready {
+            if dies_at == Status::Ready {
+                lab.step_until(&worker, Some(Status::WaitingForAgent)).await;
+                lab.agent_speaks().await;
+                lab.step_until(&worker, Some(Status::Ready)).await;
+                lab.clock.advance(Duration::from_secs(31));
+                lab.step_until(&worker, Some(Status::Unreachable)).await;
+            } else {
                 lab.step_until(&worker, Some(dies_at)).await;
                 lab.agent_speaks().await;
                 lab.clock.advance(Duration::from_secs(31));
                 lab.step_until(&worker, Some(Status::WaitingForAgent)).await;
                 worker.reconcile(&lab.id.to_string()).await.unwrap();
                 assert_eq!(lab.status().await, Some(Status::WaitingForAgent), "{dies_at}");
-            } else {
-                lab.step_until(&worker, Some(Status::WaitingForAgent)).await;
-                lab.agent_speaks().await;
-                lab.step_until(&worker, Some(Status::Ready)).await;
-                lab.clock.advance(Duration::from_secs(31));
-                lab.step_until(&worker, Some(Status::Unreachable)).await;
             }
             lab.agent_speaks().await;
             lab.step_until(&worker, Some(Status::Ready)).await;

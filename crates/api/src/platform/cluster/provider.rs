@@ -207,7 +207,7 @@ fn keep(secrets: &mut Secrets, name: &str, text: Option<String>) -> Result<(), P
     let Some(text) = text else { return Ok(()) };
     if text.trim().is_empty() || text.len() > MAX_SECRET {
         let rule = format!("must have 1 to {MAX_SECRET} characters; or leave it out");
-        return Err(Problem::field(&format!("kubernetes.{name}"), rule));
+        return Err(Problem::field(format!("kubernetes.{name}"), rule));
     }
     secrets.insert(name.to_owned(), Secret::new(text));
     Ok(())

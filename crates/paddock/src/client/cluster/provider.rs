@@ -12,8 +12,8 @@ use crate::client::resources::unique;
 #[derive(clap::Args)]
 pub(super) struct Provider {
     /// Who makes the cluster [default: local]
-    #[arg(long, value_name = "NAME", value_parser = ["local", "agent", "kubernetes", "terraform"])]
-    provider: Option<String>,
+    #[arg(long = "provider", value_name = "NAME", value_parser = ["local", "agent", "kubernetes", "terraform"])]
+    by: Option<String>,
     /// With --provider kubernetes: a file that says how it is reached, as written by
     /// `kubectl config view --flatten --minify --raw`
     #[arg(long, value_name = "FILE")]
@@ -44,14 +44,14 @@ pub(super) struct Provider {
 impl Provider {
     /// Does somebody else than this machine say how much the cluster has?
     pub(super) fn tells_capacity(&self) -> bool {
-        self.provider.as_deref().is_some_and(|name| name != "local")
+        self.by.as_deref().is_some_and(|name| name != "local")
     }
 
     /// Adds what was said to the body of the request.
     pub(super) fn tell(self, body: &mut Value) -> Result<(), Error> {
         let (kubernetes, terraform) = (self.kubernetes()?, self.terraform()?);
-        if let Some(provider) = self.provider {
-            body["provider"] = provider.into();
+        if let Some(by) = self.by {
+            body["provider"] = by.into();
         }
         for (name, part) in [("kubernetes", kubernetes), ("terraform", terraform)] {
             if !part.is_empty() {
