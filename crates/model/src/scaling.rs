@@ -112,6 +112,13 @@ fn names_of<S: serde::Serializer>(nodes: &[NewNode], s: S) -> Result<S::Ok, S::E
     s.collect_seq(nodes.iter().map(|node| (&node.name, &node.capacity)))
 }
 
+impl Host {
+    /// What it is called among reserved ones: `postgres-standard`.
+    pub fn name(&self) -> String {
+        format!("{}-{}", self.kind, self.instance_type)
+    }
+}
+
 impl Template {
     /// A cluster of this kind, as it is asked for.
     pub fn cluster(&self, name: String) -> NewCluster {

@@ -21,7 +21,7 @@ macro_rules! columns {
     () => {
         "c.id, c.organization_id, c.name, c.provider, c.cloud_provider, c.region, c.labels, c.nodes, \
          c.status, c.status_reason, c.heard_at, c.agent_version, c.agent_runtime, c.unreachable_at, \
-         c.foreign_id, c.hosting, c.deployments, c.generation, c.created_by, c.created_at, c.updated_at, p.node, p.kind, p.total, p.used, p.manual"
+         c.foreign_id, c.hosting, c.pool, c.deployments, c.generation, c.created_by, c.created_at, c.updated_at, p.node, p.kind, p.total, p.used, p.manual"
     };
 }
 use columns;
@@ -116,6 +116,17 @@ pub async fn find_shared(read: &mut Read, name: &str) -> Result<Option<Cluster>>
         "WHERE c.organization_id IS NULL AND c.name = $1 AND c.deleted_at IS NULL ORDER BY c.id, p.node, p.kind"
     );
     Ok(from_rows(read.all(sql, params![name]).await?)?.into_iter().next())
+}
+
+/// The clusters that a pool has made.
+pub(crate) async fn of_pool(read: &mut Read, pool: &str) -> Result<Vec<Cluster>> {
+    let sql = sql!(
+        "SELECT ",
+        columns!(),
+        " FROM cluster c LEFT JOIN capacity p ON p.cluster_id = c.id ",
+        "WHERE c.pool = $1 AND c.deleted_at IS NULL ORDER BY c.id, p.node, p.kind"
+    );
+    from_rows(read.all(sql, params![pool]).await?)
 }
 
 /// A part of the clusters that may be seen.
@@ -400,7 +411,7 @@ pub async fn resync(tx: &mut Tx) -> Result<()> {
 }
 
 /// Appends the cluster's state to the log and wakes its worker.
-async fn note(tx: &mut Tx, id: ClusterId, change: &str) -> Result<Cluster> {
+pub(crate) async fn note(tx: &mut Tx, id: ClusterId, change: &str) -> Result<Cluster> {
     let cluster = get(tx, Scope::All, id).await?;
     event::append(tx, Kind::Cluster, id, cluster.organization_id, change, &cluster).await?;
     work::wake(tx, Lane::Priority, Key::new(WORKER, id));
@@ -460,6 +471,7 @@ fn read_cluster(mut row: Row) -> Result<(Cluster, Labels, Row)> {
         nodes: Vec::new(),
         foreign_id: row.take()?,
         hosting: row.take::<Json<_>>()?.0,
+        pool: row.take()?,
         deployments: row.take()?,
         generation: row.take()?,
         created_by: row.take()?,

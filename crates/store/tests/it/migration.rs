@@ -9,7 +9,7 @@ use testing::{Engine, on_both_engines, rows};
 use crate::support::{commit_note, database, notes, open, texts};
 
 /// All that there are.
-const MIGRATIONS: [&str; 2] = ["0001_foundation", "0002_instance"];
+const MIGRATIONS: [&str; 3] = ["0001_foundation", "0002_instance", "0004_pool"];
 
 on_both_engines! {
     async fn an_empty_database_is_brought_up_to_date(engine: Engine) {
@@ -60,7 +60,7 @@ on_both_engines! {
         tx.commit().await.unwrap();
         let error = open(&database.url()).await.err().expect("it is refused").to_string();
         assert!(error.contains("newer Paddock") && error.contains("9999_future"), "{error}");
-        assert_eq!(applied(&database.db).await, ["0001_foundation", "0002_instance", "9999_future"]);
+        assert_eq!(applied(&database.db).await, ["0001_foundation", "0002_instance", "0004_pool", "9999_future"]);
     }
 }
 
