@@ -98,17 +98,15 @@ on_both_engines! {
         // Without an agent the cluster comes, and does not get ready.
         let cause = world.deploy(None, None, 4, 0).await;
         until("a cluster comes", async || !world.pooled().await.is_empty()).await;
-        let newcomers = [world.deploy(None, None, 4, 0).await, world.deploy(None, None, 1, -1).await];
-        let urgent = world.deploy(None, None, 1, 5).await;
+        let late = world.deploy(None, None, 4, 0).await;
+        let low = world.deploy(None, None, 1, -1).await;
         world.start_agent(simulated::Options::default()).await;
-        // Strict priority goes first, and of the same priority who has waited longest.
-        world.until(urgent, Status::Running).await;
-        let small = newcomers[1];
-        world.until(small, Status::Running).await;
-        world.delete(urgent).await;
-        world.delete(small).await;
         world.until(cause, Status::Running).await;
-        world.until(newcomers[0], Status::Queued).await;
+        for newcomer in [late, low] {
+            world.until(newcomer, Status::Queued).await;
+            let changes = world.changes_of(newcomer).await;
+            assert!(!changes.contains(&"scheduled".into()), "it never had a place: {changes:?}");
+        }
         check_books(&world.db).await;
     }
 

@@ -151,3 +151,11 @@ fn what_is_wrong_is_refused_with_its_line() {
         assert!(refused.starts_with(expect), "{refused}\n{expect}");
     }
 }
+
+#[test]
+fn the_example_is_right() {
+    let pools = read(include_str!("../../../../../examples/scaling/scaling.yaml")).unwrap();
+    let names: Vec<&str> = pools.iter().map(|pool| pool.name.as_str()).collect();
+    assert_eq!(names, ["batch", "services"]);
+    assert!(pools[1].dry_run && pools[1].hosts[0].reserved == 1);
+}
