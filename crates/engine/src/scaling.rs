@@ -48,7 +48,7 @@ impl Reconcile for Scaling {
             // It was decided from something that has changed meanwhile.
             Err(store::Error::Conflict(why)) => {
                 tracing::debug!(pool = key, why, "it was overtaken");
-                return Ok(Next::Again);
+                return Ok(Next::At(self.db.now() + look::SETTLED));
             }
             Err(error) => return Err(error.into()),
         }

@@ -11,7 +11,7 @@ use model::work::{Key, Lane};
 use model::{ClusterId, OrganizationId, Place, Resources, Time};
 
 use crate::db::{Json, Row, Select, params, readable, sql};
-use crate::deployment::losing;
+use crate::deployment::{losing, reserving};
 use crate::{Error, Page, Read, Result, Scope, Tx, capacity, event, work};
 
 /// The worker that brings clusters to `ready`.
@@ -310,6 +310,10 @@ pub async fn hear(
 pub async fn request_delete(tx: &mut Tx, cluster: &Cluster) -> Result<Cluster> {
     if cluster.status.is_leaving() {
         return Ok(cluster.clone());
+    }
+    if cluster.pool.is_some() {
+        lock(tx, cluster.id).await?;
+        reserving::give_up_all(tx, cluster.id).await?;
     }
     if cluster.status == Status::Unreachable {
         lock(tx, cluster.id).await?;

@@ -9,7 +9,7 @@ use model::cluster::{Cluster, Hosting, NewCluster, Status};
 use model::event::Kind;
 use model::scaling::{Memory, Pool, Template};
 use model::work::{Key, Lane};
-use model::{ClusterId, Time};
+use model::{ClusterId, Resources, Time};
 use serde::Serialize;
 
 use crate::db::{Json, Row, params, sql};
@@ -142,7 +142,7 @@ pub async fn grow(tx: &mut Tx, now: &State, template: &Template) -> Result<Clust
     let mut new = template.cluster(format!("{}-{}", now.name, now.made));
     if template.is_foreign {
         // Its agent says how many units it has; those who wait for units are woken then.
-        new = NewCluster { capacity: Default::default(), nodes: Vec::new(), ..new };
+        new = NewCluster { capacity: Resources::default(), nodes: Vec::new(), ..new };
     }
     let made = cluster::create(tx, None, &new).await?;
     // `template.settings` is what the provider is told: hand it to `cluster::create` here as soon as
@@ -160,10 +160,7 @@ pub async fn grow(tx: &mut Tx, now: &State, template: &Template) -> Result<Clust
 pub async fn shrink(tx: &mut Tx, now: &State, id: ClusterId) -> Result<()> {
     set(tx, now).await?;
     cluster::lock(tx, id).await?;
-    for held in reserving::of_pool(tx, &now.name).await?.into_iter().filter(|r| r.cluster == id) {
-        reserving::give_up(tx, held.id).await?;
-    }
-    tx.settle_counts().await?;
+    reserving::give_up_all(tx, id).await?;
     let at = tx.now();
     let leaving = tx
         .run(

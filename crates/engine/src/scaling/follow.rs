@@ -17,7 +17,7 @@ const BATCH: i64 = 1000;
 
 /// Wakes pools until told to stop.
 pub async fn follow(db: Db, rules: Rules, mut stop: Stop) {
-    let (mut signal, mut changes) = (db.event_signal(), rules.changes());
+    let (mut signal, mut in_force) = (db.event_signal(), rules.changes());
     let mut reader = Reader { db, rules, seq: 0, is_new: true };
     while !stop.is_set() {
         signal.mark_unchanged();
@@ -30,7 +30,7 @@ pub async fn follow(db: Db, rules: Rules, mut stop: Stop) {
         tokio::select! {
             () = stop.told() => {}
             changed = signal.changed(), if has_pools => if changed.is_err() { break },
-            changed = changes.changed() => match changed {
+            changed = in_force.changed() => match changed {
                 Ok(()) => reader.is_new = true,
                 Err(_) => stop.told().await,
             },

@@ -16,7 +16,7 @@ use crate::placement::Outlook;
 use crate::rules::Rules;
 
 /// So long somebody must have waited before it is believed: whoever places may be just about to.
-const SETTLED: Duration = Duration::from_millis(500);
+pub(super) const SETTLED: Duration = Duration::from_millis(500);
 
 /// A pool, as it is now.
 #[derive(Debug, Clone)]
@@ -101,7 +101,10 @@ async fn demand(
             since: line.since,
         };
         if let Some(id) = id {
-            let Ok(of) = instance::get(read, Scope::All, id).await else { continue };
+            let of = match instance::get(read, Scope::All, id).await {
+                Err(store::Error::NotFound { .. }) => continue,
+                other => other?,
+            };
             one.request = of.detail.resources;
             one.instance = Some((of.kind, of.instance_type, of.detail.units));
         }

@@ -156,6 +156,9 @@ fn shrink(pool: &Pool, seen: &Seen, now: Time) -> Decision {
     if let Some(coming) = arriving(seen) {
         return Decision::stay(format!("{}.", on_its_way(coming)));
     }
+    if seen.clusters.is_empty() {
+        return Decision::stay("Nothing waits that it would make a cluster for.");
+    }
     let Some((cluster, empty_since)) = idlest(seen) else {
         return Decision::stay("There is room enough, and no cluster is empty.");
     };

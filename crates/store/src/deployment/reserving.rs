@@ -58,6 +58,20 @@ pub async fn hold(tx: &mut Tx, on: ClusterId, for_type: &str, room: &Resources) 
     super::insert(tx, owner, &new, None, Some(for_type)).await.map(drop)
 }
 
+/// Gives up all room that is held on a cluster, whose lock must be held: it shall go.
+pub(crate) async fn give_up_all(tx: &mut Tx, on: ClusterId) -> Result<()> {
+    let sql = sql!(
+        "SELECT id FROM deployment WHERE pinned_to = $1 AND reserved IS NOT NULL ",
+        "AND deleted_at IS NULL ORDER BY id"
+    );
+    let held = tx.all(sql, params![on]).await?;
+    let is_any = !held.is_empty();
+    for mut row in held {
+        give_up(tx, row.take()?).await?;
+    }
+    if is_any { tx.settle_counts().await } else { Ok(()) }
+}
+
 /// Gives room up.
 pub async fn give_up(tx: &mut Tx, id: DeploymentId) -> Result<()> {
     super::request_delete(tx, Scope::All, id).await.map(drop)
