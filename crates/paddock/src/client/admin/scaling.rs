@@ -66,16 +66,13 @@ fn row(pool: &Pool) -> [String; 8] {
     let clusters: Vec<String> =
         pool.clusters.iter().map(|(status, count)| format!("{count} {status}")).collect();
     let waiting: u64 = pool.waiting.iter().map(|one| one.count).sum();
-    let decision = match pool.dry_run {
-        true => format!("{} (dry run)", pool.decision),
-        false => pool.decision.clone(),
-    };
+    let dry_run = if pool.dry_run { " (dry run)" } else { "" };
     [
         pool.name.clone(),
         if clusters.is_empty() { "0".into() } else { clusters.join(", ") },
         format!("{} to {}", pool.settings.at_least, pool.settings.at_most),
         waiting.to_string(),
-        decision,
+        format!("{}{dry_run}", pool.decision),
         format::time(pool.since.as_deref()),
         format::time(pool.next_look.as_deref()),
         pool.reason.clone(),
