@@ -10,8 +10,8 @@ use store::{lease, pool};
 use testing::{Client, Dice, Engine, TestPaddock, TestSettings, check_books, pools};
 
 /// How far the clock is turned between two looks.
-const STEP: Duration = Duration::from_mins(15);
-const STEPS: u64 = 24 * 4;
+const STEP: Duration = Duration::from_mins(30);
+const STEPS: u64 = 24 * 2;
 /// What is wanted at the top of the day, in cpu: a little more than 50 clusters have.
 const PEAK: i64 = 420;
 
@@ -19,10 +19,10 @@ const PEAK: i64 = 420;
 fn curve(step: u64) -> i64 {
     let step = i64::try_from(step).unwrap();
     match step {
-        0..4 | 64.. => 0,
-        4..34 => PEAK * (step - 3) / 30,
-        34..40 => PEAK,
-        _ => PEAK * (64 - step) / 24,
+        0..2 | 32.. => 0,
+        2..17 => PEAK * (step - 1) / 15,
+        17..20 => PEAK,
+        _ => PEAK * (32 - step) / 12,
     }
 }
 
@@ -79,7 +79,7 @@ impl Region {
                 body["image"] = json!("registry/web:1");
             }
             let id = self.user.post("/api/v1/deployments", body).await.text("id");
-            self.wanted.insert(id, (step + 3 + self.dice.below(4), cpu));
+            self.wanted.insert(id, (step + 2 + self.dice.below(3), cpu));
             asked += cpu;
         }
         self.rest().await;
