@@ -53,7 +53,14 @@ on_both_engines! {
         let token = admin.post(&format!("{about}/token"), json!({})).await.text("token");
         let mock = Mock { client: paddock.client.with_token(&token), cluster };
         assert_eq!(mock.items().await, Vec::<serde_json::Value>::new(), "it is not ready");
-        mock.state(state("True", 2)).await.expect(204);
+        let mut works = state("True", 2);
+        let mut older = works["strimzi"][0].clone();
+        older["version"] = json!("strimzi-cluster-operator.v0.25.0-9");
+        let mut broken = older.clone();
+        (broken["version"], broken["ready"]) =
+            (json!("strimzi-cluster-operator.v0.27.0-1"), json!(false));
+        works["strimzi"].as_array_mut().unwrap().extend([older, broken]);
+        mock.state(works.clone()).await.expect(204);
         paddock.until(&admin, &about, "status", "ready").await;
         let reserved = |items: Vec<serde_json::Value>| -> BTreeMap<String, serde_json::Value> {
             let named = items.into_iter().map(|one| (one["id"].as_str().unwrap().to_owned(), one));
@@ -83,6 +90,15 @@ on_both_engines! {
         let mut nothing = state("True", 2);
         nothing["strimzi"] = json!([]);
         mock.state(nothing).await.expect(204);
+        assert!(reserved(mock.items().await).is_empty());
+        mock.state(works.clone()).await.expect(204);
+        assert_eq!(reserved(mock.items().await).len(), 2);
+        // Neither has one that is not ready any more.
+        works["conditions"][0]["status"] = json!("False");
+        for _ in 0..3 {
+            mock.state(works.clone()).await.expect(204);
+        }
+        paddock.until(&admin, &about, "status", "waiting_for_agent").await;
         assert!(reserved(mock.items().await).is_empty());
         testing::check_books(paddock.db()).await;
     }

@@ -210,3 +210,16 @@ fn two_peaks_are_three_turns() {
     assert_eq!((region.turns(), region.seen.clusters.len()), (3, 0), "{:?}", region.changes);
     region.check_no_flap();
 }
+
+#[test]
+fn bursts_that_come_and_go_faster_than_the_cool_down_do_not_make_it_flap() {
+    for seed in 1..=8 {
+        let pace = Pace { idle_for: minutes(1), ..Pace::default() };
+        let mut region = Region::new(Pool { pace, ..plain() }, seed);
+        for minute in 0..DAY {
+            region.minute(if minute % 12 < 4 { 30 } else { 0 }, 3);
+        }
+        assert!(region.turns() > 10, "seed {seed}: it follows: {:?}", region.changes);
+        region.check_no_flap();
+    }
+}
