@@ -39,6 +39,7 @@ pub(crate) struct Metrics {
     queue: Gauge,
     failing: Gauge,
     instances: Family<Census, Gauge>,
+    pool_clusters: Family<PoolCensus, Gauge>,
     foreign_up: Family<System, Gauge>,
     foreign_asked: Family<System, Gauge>,
     foreign_failed: Family<System, Gauge>,
@@ -47,6 +48,12 @@ pub(crate) struct Metrics {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Census {
     kind: String,
+    status: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PoolCensus {
+    pool: String,
     status: &'static str,
 }
 
@@ -68,6 +75,9 @@ impl Metrics {
         registry.register("work_failing", "Keys whose last step failed", failing.clone());
         let instances = Family::<Census, Gauge>::default();
         registry.register("instances", "Instances by kind and status", instances.clone());
+        let pool_clusters = Family::<PoolCensus, Gauge>::default();
+        let help = "Clusters by the pool that made them and status";
+        registry.register("pool_clusters", help, pool_clusters.clone());
         let mut of_foreign = |name: &str, help: &str| {
             let family = Family::<System, Gauge>::default();
             registry.register(name, help, family.clone());
@@ -84,6 +94,7 @@ impl Metrics {
             queue,
             failing,
             instances,
+            pool_clusters,
             foreign_up,
             foreign_asked,
             foreign_failed,
@@ -102,6 +113,7 @@ pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Problem>
     app.metrics.queue.set(queue);
     app.metrics.failing.set(failing);
     count_instances(&app).await?;
+    count_pool_clusters(&app).await?;
     watch_foreign(&app);
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &app.metrics.registry).map_err(|_| {
@@ -118,6 +130,16 @@ async fn count_instances(app: &App) -> Result<(), Problem> {
     for (kind, status, count) in census {
         let labels = Census { kind, status: status.as_str() };
         app.metrics.instances.get_or_create(&labels).set(count);
+    }
+    Ok(())
+}
+
+async fn count_pool_clusters(app: &App) -> Result<(), Problem> {
+    let counts = store::pool::counts(&mut app.db.read().await?).await?;
+    app.metrics.pool_clusters.clear();
+    for (pool, status, count) in counts {
+        let labels = PoolCensus { pool, status: status.as_str() };
+        app.metrics.pool_clusters.get_or_create(&labels).set(count);
     }
     Ok(())
 }

@@ -16,6 +16,7 @@ pub(crate) mod login;
 pub(crate) mod organization;
 pub(crate) mod queue;
 pub(crate) mod quota;
+pub(crate) mod scaling;
 pub(crate) mod token;
 pub(crate) mod user;
 
@@ -68,6 +69,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(quota::admin_quota_delete))
         .routes(routes!(denied_owner::denied_owner_list, denied_owner::denied_owner_create))
         .routes(routes!(denied_owner::denied_owner_delete))
+        .routes(routes!(scaling::scaling_list))
         .routes(routes!(agent::agent_desired))
         .routes(routes!(agent::agent_report))
         .routes(routes!(agent::agent_heartbeat))

@@ -206,6 +206,7 @@ impl Driver {
             let mut tx = self.db.begin(Actor::Worker("driver")).await?;
             store::cluster::resync(&mut tx).await?;
             store::instance::resync(&mut tx).await?;
+            store::pool::resync(&mut tx).await?;
             tx.commit().await
         };
         if let Err(error) = woken.await {

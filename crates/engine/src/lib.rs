@@ -16,6 +16,7 @@ pub mod placement;
 pub mod port;
 mod reconcile;
 pub mod rules;
+pub mod scaling;
 pub mod sealed;
 
 pub use driver::{Driver, Options};

@@ -1,4 +1,4 @@
-//! What is in force: the catalog of kinds, the quota list, denied owners. Each can change while the
+//! What is in force: the catalog of kinds, the quota list, denied owners, pools. Each can change while the
 //! server runs; whoever looks sees what is in force now.
 
 use std::collections::BTreeSet;
@@ -7,6 +7,7 @@ use std::sync::Arc;
 use model::OrganizationId;
 use model::kind::Catalog;
 use model::quota::{Grant, Holder, QuotaList};
+use model::scaling::Pool;
 use store::{Read, denied_owner, quota};
 use tokio::sync::watch;
 
@@ -26,6 +27,8 @@ pub struct InForce {
     pub quota: Option<Arc<QuotaList>>,
     /// Users who may not have instances.
     pub denied: Arc<BTreeSet<String>>,
+    /// What may grow and shrink, the first first.
+    pub pools: Arc<Vec<Pool>>,
 }
 
 impl Rulebook {
@@ -56,6 +59,11 @@ impl Rules {
     /// The kinds.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.0.borrow().catalog.clone()
+    }
+
+    /// What may grow and shrink, the first first.
+    pub fn pools(&self) -> Arc<Vec<Pool>> {
+        self.0.borrow().pools.clone()
     }
 
     /// Changes whenever something in force does.

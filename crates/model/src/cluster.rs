@@ -211,6 +211,9 @@ pub struct Cluster {
     pub foreign_id: Option<String>,
     /// What matters when it hosts instances.
     pub hosting: Hosting,
+    /// The pool that made it, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
     /// How many deployments are on it or pinned to it.
     pub deployments: i64,
     /// Counts the changes of what users set.

@@ -12,6 +12,8 @@ use crate::{ClusterId, DeploymentId, InstanceId, Invalid, OrganizationId, Resour
 pub const MAX_REPLICAS: u32 = 1000;
 /// Priorities go from minus this to plus this.
 pub const MAX_PRIORITY: i64 = 1_000_000;
+/// The priority of what only holds room: below everything that can be asked for.
+pub const RESERVED_PRIORITY: i64 = -MAX_PRIORITY - 1;
 
 /// Where a deployment is on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -254,6 +256,10 @@ pub struct Deployment {
     /// The instance that it holds the capacity of, and runs: then it is none of users' own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance_id: Option<InstanceId>,
+    /// The type of instance for which it holds room before anybody asks: then it is nobody's, and
+    /// yields to everything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserved: Option<String>,
     /// The cluster that it must run on; any that its owner may use when there is none.
     pub pinned_to: Option<ClusterId>,
     /// The cluster whose capacity it holds; that of its first replica, should they be on several.

@@ -23,6 +23,8 @@ pub enum Kind {
     Deployment,
     /// An instance.
     Instance,
+    /// A pool of clusters.
+    Pool,
 }
 
 text_enum!(Kind {
@@ -32,6 +34,7 @@ text_enum!(Kind {
     Cluster => "cluster",
     Deployment => "deployment",
     Instance => "instance",
+    Pool => "pool",
 });
 
 /// Who makes a change.

@@ -20,6 +20,7 @@ pub mod quantity;
 pub mod quota;
 pub mod replica;
 pub mod resources;
+pub mod scaling;
 pub mod search;
 pub mod secret;
 mod text_enum;

@@ -12,6 +12,7 @@ mod cluster;
 mod decision;
 mod dry_run;
 mod explain;
+mod lines;
 mod node;
 mod order;
 mod place;
@@ -35,6 +36,7 @@ pub use cluster::{Cluster, Node};
 pub use decision::{Backfill, Decisions, Preemption, Reservation, Start, Wait, Waiting, Why};
 pub use dry_run::Outcome;
 pub use explain::{Explanation, LAST_POSITION, Shortage, Verdict};
+pub use lines::Line;
 pub use unit::{Place, Target, Unit, UnitId};
 
 use class::{Class, Key};

@@ -24,6 +24,7 @@ use engine::cluster::{Providers, Terraform};
 use engine::instance::{General, Instances};
 use engine::placement::Placement;
 use engine::port::Seal;
+use engine::scaling::{self, Scaling};
 use engine::{Driver, Metrics, Options, deployment, housekeeping, local_agent, local_cluster};
 use model::cluster::Provider;
 use model::event::Actor;
@@ -98,7 +99,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let driver = driver(&db, metrics)
         .with(clusters)
         .with(Instances::new(db.clone(), rules.clone(), outside))
-        .with(General { db: db.clone(), rules });
+        .with(General { db: db.clone(), rules: rules.clone() })
+        .with(Scaling::new(db.clone(), rules.clone(), placement.outlook()));
+    task::spawn("pools", scaling::follow(db.clone(), rules, stop.clone()));
     let working = task::spawn("driver", driver.run(stop.clone()));
     let placing = task::spawn("placement", placement.run(stop.clone()));
     let agent = runtime.map(|runtime| start_agent(&db, &settings, runtime, seal, &stop));

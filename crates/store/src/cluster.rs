@@ -15,7 +15,7 @@ use model::work::{Key, Lane};
 use model::{ClusterId, OrganizationId, Place, Resources, Time};
 
 use crate::db::{Json, Row, Select, params, readable, sql};
-use crate::deployment::losing;
+use crate::deployment::{losing, reserving};
 use crate::{Error, Page, Read, Result, Scope, Tx, capacity, event, work};
 
 pub use drain::{drain, undrain};
@@ -27,7 +27,7 @@ macro_rules! columns {
     () => {
         "c.id, c.organization_id, c.name, c.provider, c.settings, c.cloud_provider, c.region, c.labels, \
          c.nodes, c.status, c.status_reason, c.status_since, c.draining_at, c.is_forced, c.heard_at, c.agent_version, c.agent_runtime, c.unreachable_at, \
-         c.foreign_id, c.hosting, c.deployments, c.generation, c.created_by, c.created_at, c.updated_at, p.node, p.kind, p.total, p.used, p.manual"
+         c.foreign_id, c.hosting, c.pool, c.deployments, c.generation, c.created_by, c.created_at, c.updated_at, p.node, p.kind, p.total, p.used, p.manual"
     };
 }
 use columns;
@@ -134,6 +134,17 @@ pub async fn find_shared(read: &mut Read, name: &str) -> Result<Option<Cluster>>
         "WHERE c.organization_id IS NULL AND c.name = $1 AND c.deleted_at IS NULL ORDER BY c.id, p.node, p.kind"
     );
     Ok(from_rows(read.all(sql, params![name]).await?)?.into_iter().next())
+}
+
+/// The clusters that a pool has made.
+pub(crate) async fn of_pool(read: &mut Read, pool: &str) -> Result<Vec<Cluster>> {
+    let sql = sql!(
+        "SELECT ",
+        columns!(),
+        " FROM cluster c LEFT JOIN capacity p ON p.cluster_id = c.id ",
+        "WHERE c.pool = $1 AND c.deleted_at IS NULL ORDER BY c.id, p.node, p.kind"
+    );
+    from_rows(read.all(sql, params![pool]).await?)
 }
 
 /// A part of the clusters that may be seen.
@@ -380,6 +391,10 @@ pub async fn request_delete(tx: &mut Tx, cluster: &Cluster, is_forced: bool) -> 
         }
         return Ok(cluster.clone());
     }
+    if cluster.pool.is_some() {
+        lock(tx, cluster.id).await?;
+        reserving::give_up_all(tx, cluster.id).await?;
+    }
     if cluster.status == Status::Unreachable {
         lock(tx, cluster.id).await?;
         losing::forget(tx, cluster.id).await?;
@@ -481,7 +496,7 @@ pub async fn resync(tx: &mut Tx) -> Result<()> {
 }
 
 /// Appends the cluster's state to the log and wakes its worker.
-async fn note(tx: &mut Tx, id: ClusterId, change: &str) -> Result<Cluster> {
+pub(crate) async fn note(tx: &mut Tx, id: ClusterId, change: &str) -> Result<Cluster> {
     let cluster = get(tx, Scope::All, id).await?;
     event::append(tx, Kind::Cluster, id, cluster.organization_id, change, &cluster).await?;
     work::wake(tx, Lane::Priority, Key::new(WORKER, id));
@@ -546,6 +561,7 @@ fn read_cluster(mut row: Row) -> Result<(Cluster, Labels, Row)> {
         nodes: Vec::new(),
         foreign_id: row.take()?,
         hosting: row.take::<Json<_>>()?.0,
+        pool: row.take()?,
         deployments: row.take()?,
         generation: row.take()?,
         created_by: row.take()?,

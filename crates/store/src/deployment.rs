@@ -10,6 +10,7 @@ pub mod moving;
 pub mod placing;
 pub mod replica;
 pub mod reporting;
+pub mod reserving;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +27,7 @@ use crate::{Error, Page, Read, Result, Scope, Tx, cluster, event, instance, orga
 
 macro_rules! columns {
     () => {
-        "id, organization_id, instance_id, pinned_to, placed_on, name, spec, priority, labels, status, \
+        "id, organization_id, instance_id, reserved, pinned_to, placed_on, name, spec, priority, labels, status, \
          status_reason, node, endpoints, generation, created_by, created_at, updated_at, started_at"
     };
 }
@@ -57,7 +58,7 @@ pub struct Filter {
     pub cluster: Option<ClusterId>,
     /// In that status.
     pub status: Option<Status>,
-    /// Also those that belong to instances?
+    /// Also those that belong to instances, or only hold room?
     pub with_instances: bool,
 }
 
@@ -75,7 +76,7 @@ pub async fn create(
         cluster::add_deployment(tx, id, limits.per_cluster).await?;
     }
     organization::add_deployment(tx, owner, limits.per_organization).await?;
-    insert(tx, owner, new, None).await
+    insert(tx, owner, new, None, None).await
 }
 
 async fn insert(
@@ -83,13 +84,15 @@ async fn insert(
     owner: OrganizationId,
     new: &NewDeployment,
     instance: Option<InstanceId>,
+    reserved: Option<&str>,
 ) -> Result<Deployment> {
     let (id, now, by) = (tx.id::<DeploymentId>(), tx.now(), tx.actor().to_string());
     tx.run(
         sql!(
             "INSERT INTO deployment (id, organization_id, pinned_to, name, image, spec, priority, ",
             "labels, next_number, status, status_reason, endpoints, created_by, created_at, updated_at, ",
-            "instance_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 'queued', $9, '[]', $10, $11, $11, $12)"
+            "instance_id, reserved) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 'queued', $9, '[]', $10, $11, $11, ",
+            "$12, $13)"
         ),
         params![
             id,
@@ -103,7 +106,8 @@ async fn insert(
             WAITS,
             by,
             now,
-            instance
+            instance,
+            reserved
         ],
     )
     .await?;
@@ -153,7 +157,7 @@ pub async fn queue(
         columns!(),
         " FROM deployment WHERE deleted_at IS NULL AND id IN ",
         "(SELECT deployment_id FROM replica WHERE status IN ('queued', 'preempted')) ",
-        "AND instance_id IS NULL"
+        "AND instance_id IS NULL AND reserved IS NULL"
     );
     let rows = Select::new(waiting)
         .and("organization_id = ?", own.as_ref())
@@ -181,7 +185,8 @@ fn restricted<'a>(
     filter: &'a Filter,
 ) -> Select<'a> {
     let is_wide = filter.with_instances || filter.id.is_some();
-    let select = if is_wide { select } else { select.text(" AND instance_id IS NULL") };
+    let users_own = " AND instance_id IS NULL AND reserved IS NULL";
+    let select = if is_wide { select } else { select.text(users_own) };
     select
         .and("organization_id = ?", own)
         .and("id = ?", filter.id.as_ref())
@@ -278,8 +283,8 @@ pub(crate) async fn clear_away(tx: &mut Tx, deployment: &Deployment) -> Result<(
     if let Some(id) = deployment.pinned_to {
         tx.count(Counter::Cluster(id), -1);
     }
-    // What belongs to an instance is counted by its quota.
-    if deployment.instance_id.is_none() {
+    // What belongs to an instance is counted by its quota, and what only holds room by nobody.
+    if deployment.instance_id.is_none() && deployment.reserved.is_none() {
         tx.count(Counter::Organization(deployment.organization_id), -1);
     }
     append(tx, deployment, "deleted").await
@@ -381,6 +386,7 @@ pub(crate) fn from_row(mut row: Row) -> Result<Deployment> {
         id: row.take()?,
         organization_id: row.take()?,
         instance_id: row.take()?,
+        reserved: row.take()?,
         pinned_to: row.take()?,
         placed_on: row.take()?,
         name: row.take()?,

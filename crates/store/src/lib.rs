@@ -26,6 +26,7 @@ pub mod lease;
 mod migration;
 pub mod organization;
 mod page;
+pub mod pool;
 pub mod quota;
 mod scope;
 pub mod service_account;

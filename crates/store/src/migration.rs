@@ -9,6 +9,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0001_foundation", include_str!("../migrations/0001_foundation.sql")),
     ("0002_instance", include_str!("../migrations/0002_instance.sql")),
     ("0003_cluster_provider", include_str!("../migrations/0003_cluster_provider.sql")),
+    ("0004_pool", include_str!("../migrations/0004_pool.sql")),
 ];
 
 /// Brings the database up to date, in one transaction.

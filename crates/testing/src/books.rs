@@ -43,8 +43,8 @@ pub async fn check_books(db: &Db) {
     }
     let owners = organization::list(&mut tx, Scope::All, &page).await.expect("organizations");
     for owner in owners {
-        let is_own =
-            |one: &&&Deployment| one.organization_id == owner.id && one.instance_id.is_none();
+        let is_counted = |one: &Deployment| one.instance_id.is_none() && one.reserved.is_none();
+        let is_own = |one: &&&Deployment| one.organization_id == owner.id && is_counted(one);
         let own = all.iter().filter(is_own);
         assert_eq!(owner.deployments, count(own), "{owner:?}");
     }

@@ -9,6 +9,7 @@ mod contract;
 mod database;
 mod dice;
 mod outside;
+pub mod pools;
 #[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 pub mod programs;
 mod provider;

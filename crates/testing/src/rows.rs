@@ -24,6 +24,17 @@ pub async fn tenant(db: &Db, name: &str) -> User {
     owner.expect("a user")
 }
 
+/// The platform's own organization, with its administrator.
+pub async fn platform(db: &Db) -> User {
+    let mut tx = db.begin(Actor::Server).await.expect("a transaction");
+    let own = store::organization::create(&mut tx, "platform").await.expect("an organization");
+    let new = NewUser { username: "admin".into(), display_name: "admin".into() };
+    let (role, access) = (Role::Owner, Access::Platform);
+    let admin = store::user::create(&mut tx, own.id, &new, "hash", role, access).await;
+    tx.commit().await.expect("it is durable");
+    admin.expect("a user")
+}
+
 /// A cluster as someone asks for it.
 pub fn new_cluster(name: &str, capacity: Resources) -> NewCluster {
     NewCluster {

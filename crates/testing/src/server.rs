@@ -10,6 +10,7 @@ use engine::instance::{General, Instances, Outside};
 use engine::placement::{self, Placement};
 use engine::port::{Dns, Seal, Sso};
 use engine::rules::{InForce, Rulebook};
+use engine::scaling::{self, Scaling};
 use engine::{Driver, Metrics, Options, cluster, deployment, local_agent, sealed};
 use futures_util::future::BoxFuture;
 use model::ReplicaId;
@@ -45,6 +46,8 @@ pub struct TestSettings {
     pub catalog: Option<Catalog>,
     /// The quota list.
     pub quota: Option<QuotaList>,
+    /// What may grow and shrink.
+    pub pools: Vec<model::scaling::Pool>,
     /// Foreign systems.
     pub dns: Option<Arc<FakeDns>>,
     /// Foreign systems.
@@ -194,6 +197,7 @@ async fn run(db: &Db, settings: TestSettings, stop: Stop) -> Client {
         catalog: Arc::new(settings.catalog.unwrap_or_else(Catalog::built_in)),
         quota: settings.quota.map(Arc::new),
         denied: Arc::default(),
+        pools: Arc::new(settings.pools),
     });
     // What is in force stays in force as long as the server runs.
     let mut last = stop.clone();
@@ -236,7 +240,9 @@ async fn run(db: &Db, settings: TestSettings, stop: Stop) -> Client {
             .with(clusters)
             .with(deployment::Ending { db: db.clone() })
             .with(Instances::new(db.clone(), rules.clone(), outside))
-            .with(General { db: db.clone(), rules });
+            .with(Scaling::new(db.clone(), rules.clone(), placement.outlook()))
+            .with(General { db: db.clone(), rules: rules.clone() });
+        task::spawn("pools", scaling::follow(db.clone(), rules, stop.clone()));
         task::spawn("driver", driver.run(stop.clone()));
         task::spawn("placement", placement.run(stop.clone()));
         start_agent(db, runtime, seal, stop);

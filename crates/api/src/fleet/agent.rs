@@ -5,6 +5,7 @@
 
 pub(crate) mod list;
 pub(crate) mod report;
+mod reserved;
 pub(crate) mod status;
 pub(crate) mod verification;
 

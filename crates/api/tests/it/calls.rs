@@ -43,7 +43,7 @@ impl Call {
 
     /// Is it for the platform administrator alone?
     pub(crate) fn is_admins(&self) -> bool {
-        self.template.starts_with("/api/v1/admin/")
+        ["/api/v1/admin/", "/api/v1/fleet/"].iter().any(|path| self.template.starts_with(path))
     }
 
     pub(crate) fn name(&self) -> String {
@@ -306,6 +306,7 @@ fn platform(on: &Things) -> Vec<Entry> {
         "DELETE /api/v1/admin/quota/{id}",
         "GET /api/v1/admin/denied-owners",
         "DELETE /api/v1/admin/denied-owners/{id}",
+        "GET /api/v1/fleet/scaling",
         "GET /api/v1/agent/desired",
         "GET /api/v1/agent/logs",
         "GET /api/v1/events",

@@ -37,6 +37,8 @@ mod login;
 mod paging;
 mod placement;
 mod replica;
+mod scaling;
+mod scaling_day;
 mod secrets;
 mod service;
 mod shared_cluster;

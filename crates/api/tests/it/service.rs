@@ -135,7 +135,7 @@ on_both_engines! {
 }
 
 /// A call that is in no OpenAPI document.
-async fn raw(
+pub(crate) async fn raw(
     client: &Client,
     method: &str,
     path: &str,

@@ -114,7 +114,10 @@ impl Known {
         let now = self.db.now();
         for preemption in &decisions.preemptions {
             self.assume(preemption.victim, Seen::Stopping(preemption.place.clone()));
-            self.count_preemption(preemption.by, now);
+            let victim = self.asked.get(&ReplicaId::from(preemption.victim).deployment);
+            if victim.is_none_or(|asked| !asked.is_reserved) {
+                self.count_preemption(preemption.by, now);
+            }
         }
     }
 }

@@ -8,7 +8,9 @@ use model::deployment::{Deployment, MAX_PRIORITY};
 use model::event::Kind;
 use model::replica::Replica;
 use model::world::{self, Budget, Target, Unit, UnitId, World};
-use model::{ClusterId, DeploymentId, OrganizationId, Place, ReplicaId, Resources, Time};
+use model::{
+    ClusterId, DeploymentId, InstanceId, OrganizationId, Place, ReplicaId, Resources, Time,
+};
 use store::deployment::{losing, placing};
 use store::{Db, Page, Scope, event};
 
@@ -40,6 +42,10 @@ pub(super) struct Asked {
     pub(super) request: Resources,
     /// Does it never yield once it has its place? Then the world must hear of that again.
     pub(super) stays: bool,
+    /// The instance that it belongs to, if it does.
+    pub(super) instance: Option<InstanceId>,
+    /// Does it only hold room, for which nobody is charged who has it yield?
+    pub(super) is_reserved: bool,
     pub(super) replicas: HashMap<u32, Seen>,
 }
 
@@ -283,6 +289,8 @@ impl Asked {
             pinned_to: deployment.pinned_to,
             request: deployment.spec.resources.clone(),
             stays: deployment.instance_id.is_some(),
+            instance: deployment.instance_id,
+            is_reserved: deployment.reserved.is_some(),
             replicas: HashMap::new(),
         }
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::deployment::{Deployment, NewDeployment};
-use model::world::{Explanation, Outcome, Target, Unit, UnitId};
-use model::{DeploymentId, OrganizationId, ReplicaId, Time, Xid};
+use model::world::{Explanation, Line, Outcome, Target, Unit, UnitId};
+use model::{DeploymentId, InstanceId, OrganizationId, ReplicaId, Time, Xid};
 use store::Db;
 use tokio::sync::Mutex;
 
@@ -67,6 +67,20 @@ impl Outlook {
         let replicas: Vec<_> = units.filter_map(|unit| known.world.explain(unit, at)).collect();
         let owners = known.owners(replicas.iter().flat_map(|replica| &replica.blockers));
         Ok(Explained { at, replicas, owners })
+    }
+
+    /// Who waits and fits nowhere now, and the instance that the first of each line belongs to.
+    pub async fn lines(&self) -> store::Result<Vec<(Line, Option<InstanceId>)>> {
+        let mut known = self.0.lock().await;
+        known.catch_up().await?;
+        let lines = known.world.lines().into_iter();
+        let instance = |line: &Line| known.asked.get(&DeploymentId(line.head.owner))?.instance;
+        Ok(lines
+            .map(|line| {
+                let of = instance(&line);
+                (line, of)
+            })
+            .collect())
     }
 
     /// What would happen if this were asked for now. Nothing is changed.

@@ -33,6 +33,7 @@ impl Fleet {
             catalog: Arc::new(Catalog::built_in()),
             quota: None,
             denied: Arc::default(),
+            pools: Arc::default(),
         });
         let (dns, sso, seal) = (Arc::default(), Arc::default(), Arc::default());
         Self { rules, rulebook, dns, sso, seal, provider: Arc::default() }

@@ -20,4 +20,5 @@ mod placement_random;
 mod probe;
 mod replica;
 mod resync;
+mod scaling;
 mod world;

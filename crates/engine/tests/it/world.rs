@@ -7,6 +7,7 @@ use std::time::Duration;
 use agent::{Agent, Link, LinkError, Simulated, simulated};
 use engine::instance::{General, Instances};
 use engine::placement::{self, Placement};
+use engine::scaling::{self, Scaling};
 use engine::{Driver, Metrics, Options, cluster, deployment, local_agent, sealed};
 use model::agent::{Desired, Report};
 use model::cluster::{Cluster, Patience, Provider};
@@ -73,8 +74,11 @@ impl World {
             .with(deployment::Ending { db: db.clone() })
             .with(Instances::new(db.clone(), self.fleet.rules.clone(), self.fleet.outside()))
             .with(General { db: db.clone(), rules: self.fleet.rules.clone() });
-        self.driver = Some(start_driver(driver));
         let (stopper, stop) = stop::channel();
+        let rules = self.fleet.rules.clone();
+        let driver = driver.with(Scaling::new(db.clone(), rules.clone(), placement.outlook()));
+        self.driver = Some(start_driver(driver));
+        task::spawn("pools", scaling::follow(db, rules, stop.clone()));
         task::spawn("placement", placement.run(stop));
         self.placement = Some(stopper);
     }

@@ -381,6 +381,7 @@ mod tests {
             nodes: Vec::new(),
             foreign_id: None,
             hosting: Hosting::default(),
+            pool: None,
             deployments: 0,
             generation: 1,
             created_by: "server".into(),

@@ -3,6 +3,7 @@
 mod denied_owner;
 mod instance;
 mod quota;
+mod scaling;
 
 use super::error::Error;
 use super::http::Api;
@@ -20,6 +21,11 @@ pub(crate) enum Command {
     /// Users who may not have instances
     #[command(subcommand, after_help = "Example:\n  paddock admin denied-owner list")]
     DeniedOwner(denied_owner::Command),
+    /// What grows and shrinks by itself, and why it does or does not
+    #[command(
+        after_help = "Example:\n  paddock admin scaling\n  paddock admin scaling --output json"
+    )]
+    Scaling,
 }
 
 /// Carries out one of the commands.
@@ -28,6 +34,7 @@ pub(crate) async fn run(command: Command, api: &Api, printer: &mut Printer) -> R
         Command::Quota(command) => quota::run(command, api, printer).await,
         Command::Instance(command) => instance::run(command, api, printer).await,
         Command::DeniedOwner(command) => denied_owner::run(command, api, printer).await,
+        Command::Scaling => scaling::run(api, printer).await,
     };
     outcome.map_err(|error| match error.status() {
         Some(403) => error.or_next(NEXT),

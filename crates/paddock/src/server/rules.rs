@@ -1,4 +1,4 @@
-//! The rules in force, from files: the catalog, the quota list, denied owners.
+//! The rules in force, from files: the catalog, the quota list, denied owners, pools.
 //!
 //! Files are looked at every second and read again when they have changed. One that is refused is
 //! said to be, with its line, and what it said before stays in force.
@@ -12,7 +12,7 @@ use anyhow::Context;
 use engine::rules::{InForce, Rulebook, Rules};
 use model::event::Actor;
 use model::kind::{self, Catalog, Kind};
-use model::quota;
+use model::{quota, scaling};
 use store::{Db, Stop};
 
 use crate::settings::outside::RuleFiles;
@@ -44,10 +44,14 @@ pub(super) fn load(files: &RuleFiles) -> anyhow::Result<(Shelf, Rulebook, Rules)
     let quota = quota.transpose()?.map(Arc::new);
     let denied = files.denied.as_deref();
     let denied = denied.map(|path| read(path, quota::denied).context("--denied-owners-file"));
+    let pooled = |name: &str, text: &str| scaling::parse_for(name, text, &catalog);
+    let pools = files.scaling.as_deref().map(|path| read(path, pooled).context("--scaling-file"));
+    let pools = pools.transpose()?.unwrap_or_default();
     let (rulebook, rules) = Rulebook::new(InForce {
         catalog: Arc::new(catalog),
         quota,
         denied: Arc::new(denied.transpose()?.unwrap_or_default()),
+        pools: Arc::new(pools),
     });
     Ok((shelf, rulebook, rules))
 }
@@ -85,6 +89,7 @@ impl Shelf {
         let mut files = self.kind_files().unwrap_or_default();
         files.extend(self.files.quota.clone());
         files.extend(self.files.denied.clone());
+        files.extend(self.files.scaling.clone());
         let stamp = |path: PathBuf| {
             let found = std::fs::metadata(&path).ok()?;
             Some((path, (found.modified().ok(), found.len())))
@@ -101,6 +106,7 @@ impl Shelf {
         let changed = |path: &PathBuf| now.get(path) != self.seen.get(path);
         let is_new = |path: &Option<PathBuf>| path.as_ref().is_some_and(&changed);
         let (quota, denied) = (is_new(&self.files.quota), is_new(&self.files.denied));
+        let scaling = is_new(&self.files.scaling);
         let kinds: Vec<PathBuf> =
             self.kind_files().unwrap_or_default().into_iter().filter(changed).collect();
         self.kinds.retain(|path, _| now.contains_key(path));
@@ -118,7 +124,14 @@ impl Shelf {
         let quota = quota.and_then(|path| taken(read(path, granted)));
         let denied = self.files.denied.as_deref().filter(|_| denied);
         let denied = denied.and_then(|path| taken(read(path, quota::denied)));
+        let scaling = self.files.scaling.as_deref().filter(|_| scaling);
+        let pools = scaling.zip(catalog.as_ref()).and_then(|(path, catalog)| {
+            taken(read(path, |name, text| scaling::parse_for(name, text, catalog)))
+        });
         rulebook.change(|force| {
+            if let Some(pools) = pools {
+                force.pools = Arc::new(pools);
+            }
             if let Some(catalog) = catalog {
                 force.catalog = Arc::new(catalog);
             }
@@ -187,10 +200,15 @@ mod tests {
         write(&kind, &text);
         write(&quota, "registered_users_per_organisation: []\n");
         write(&denied, "- ann\n");
+        let scaling = dir.path().join("scaling");
+        let pools = "pools:\n  - {name: east, cloud_provider: a, region: b, at_most: 3, \
+                     cluster: {provider: local, capacity: {cpu: 4}}}\n";
+        write(&scaling, pools);
         let files = RuleFiles {
             catalog_dir: Some(dir.path().into()),
             quota: Some(quota.clone()),
             denied: Some(denied.clone()),
+            scaling: Some(scaling.clone()),
         };
         let (mut shelf, rulebook, rules) = load(&files).unwrap();
         assert!(rules.catalog().kind("goat").is_some());
@@ -200,16 +218,20 @@ mod tests {
         write(&kind, &text.replace("max_trials: 1", "max_trials: none"));
         write(&quota, "nonsense: true\n");
         write(&denied, "ann\n");
+        write(&scaling, &pools.replace("at_most: 3", "at_most: none"));
         assert!(shelf.renew(&rulebook));
         let now = rules.changes().borrow().clone();
         assert!(now.catalog.kind("goat").is_some());
         assert!(now.quota.is_some() && now.denied.contains("ann"));
+        assert_eq!(now.pools[0].at_most, 3);
 
         write(&kind, &text.replace("display_name: Dinosaur", "display_name: A goat"));
         write(&denied, "- ben\n");
+        write(&scaling, &pools.replace("at_most: 3", "at_most: 5"));
         assert!(shelf.renew(&rulebook));
         let now = rules.changes().borrow().clone();
         assert_eq!(now.catalog.kind("goat").unwrap().display_name, "A goat");
+        assert_eq!(now.pools[0].at_most, 5);
         assert!(now.denied.contains("ben") && !now.denied.contains("ann"));
 
         std::fs::remove_file(&kind).unwrap();

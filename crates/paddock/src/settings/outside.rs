@@ -41,6 +41,8 @@ texts! {
     quota_file: "PADDOCK_QUOTA_FILE", "FILE";
     /// A YAML file with the names of users who may not have instances; read again when it changes
     denied_owners_file: "PADDOCK_DENIED_OWNERS_FILE", "FILE";
+    /// A YAML file that says which clusters are made and removed by themselves; read again when it changes
+    scaling_file: "PADDOCK_SCALING_FILE", "FILE";
     /// The domain under which instances have their names [default: the kind's own]
     domain: "PADDOCK_DOMAIN", "NAME";
     /// The name server that takes updates (RFC 2136)
@@ -139,6 +141,7 @@ pub(crate) struct RuleFiles {
     pub(crate) catalog_dir: Option<PathBuf>,
     pub(crate) quota: Option<PathBuf>,
     pub(crate) denied: Option<PathBuf>,
+    pub(crate) scaling: Option<PathBuf>,
 }
 
 /// Where names are made.
@@ -176,6 +179,7 @@ impl Args {
             catalog_dir: self.catalog_dir.clone().map(PathBuf::from),
             quota: self.quota_file.clone().map(PathBuf::from),
             denied: self.denied_owners_file.clone().map(PathBuf::from),
+            scaling: self.scaling_file.clone().map(PathBuf::from),
         };
         if let Some(domain) = &self.domain {
             model::name::dns_name("--domain", domain)?;

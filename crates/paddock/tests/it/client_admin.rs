@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use super::process::{Client, Server};
+use super::process::{Client, Server, Setup};
 
 /// The platform administrator.
 fn admin(server: &Server) -> Client {
@@ -146,4 +146,62 @@ fn others_are_told_that_they_are_not_the_administrator() {
         ann.run(&format!("admin {line}")).fails(1, &["error: ", "paddock login --username admin"]);
     }
     ann.run("service kafka list").succeeds().prints(&["orders", "ready"]);
+}
+
+const POOLS: &str = "pools:
+  - name: east
+    cloud_provider: local
+    region: east
+    cluster: {provider: local, capacity: {cpu: 4, ram: 8Gi}, labels: {tier: pooled}}
+    at_most: 2
+";
+
+#[test]
+fn an_administrator_sees_what_grows_and_why() {
+    let setup = Setup::new();
+    let file = setup.file("scaling.yaml");
+    std::fs::write(&file, POOLS).unwrap();
+    let server = setup.arg("--scaling-file", &file.display().to_string()).start();
+    let (ann, admin) = (server.owner("acme", "ann"), admin(&server));
+    ann.run("admin scaling").fails(1, &["paddock login --username admin"]);
+    admin
+        .run("admin scaling")
+        .succeeds()
+        .prints(&["POOL  CLUSTERS  BOUNDS  WAITING  DECISION  SINCE", "east  0         0 to 2  0"]);
+    ann.run("deploy web --cpu 3 --on-label tier=pooled --wait=60").succeeds();
+    let pool = until(&admin, |pool| pool["reason"] == ENOUGH);
+    assert_eq!(pool["clusters"], serde_json::json!({"ready": 1}));
+    assert!(pool["last_grown_at"].is_string());
+    admin.run("admin scaling").succeeds().prints(&["east  1 ready   0 to 2  0        "]);
+    admin.run("admin scaling --output table").succeeds().prints(&[ENOUGH]);
+    admin.run("admin scaling --output yaml").fails(2, &["table", "json"]);
+
+    std::fs::write(&file, POOLS.replace("at_most: 2", "at_most: 5")).unwrap();
+    until(&admin, |pool| pool["settings"]["at_most"] == 5);
+}
+
+const ENOUGH: &str = "There is room enough, and no cluster is empty.";
+
+/// Looks until the pool is so.
+fn until(admin: &Client, is: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
+    for _ in 0..200 {
+        let pool = admin.json("admin scaling")["items"][0].clone();
+        if is(&pool) {
+            return pool;
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    panic!("it does not become so: {}", admin.run("admin scaling").succeeds().stdout);
+}
+
+#[test]
+fn a_bad_scaling_file_keeps_the_server_from_starting() {
+    let setup = Setup::new();
+    let file = setup.file("scaling.yaml");
+    std::fs::write(&file, POOLS.replace("at_most: 2", "at_least: 3\n    at_most: 2")).unwrap();
+    let setup = setup.arg("--scaling-file", &file.display().to_string());
+    setup.refused().fails(
+        1,
+        &["--scaling-file: ", "scaling.yaml:6: pools.east.at_least: must not be more than at_most"],
+    );
 }

@@ -4,6 +4,7 @@ use model::cluster::{Cluster, Status};
 
 use super::{count_change, lock, note};
 use crate::db::{params, sql};
+use crate::deployment::reserving;
 use crate::{Error, Result, Tx};
 
 /// Has a cluster take nothing new from now on. Its worker has move what can.
@@ -18,6 +19,7 @@ pub async fn drain(tx: &mut Tx, cluster: &Cluster) -> Result<Cluster> {
         )));
     }
     lock(tx, cluster.id).await?;
+    reserving::give_up_all(tx, cluster.id).await?;
     let now = tx.now();
     let sql = sql!(
         "UPDATE cluster SET draining_at = $2, status_reason = CASE WHEN status = 'ready' ",

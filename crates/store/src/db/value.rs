@@ -193,6 +193,7 @@ words!(
     model::deployment::Status,
     model::instance::Status,
     model::event::Kind,
+    model::scaling::Wish,
 );
 
 /// The parameters of a statement, in the order of their numbers.

@@ -105,6 +105,25 @@ pub async fn preempt(tx: &mut Tx, victim: ReplicaId, by: ReplicaId, reason: &str
     };
     let (now, has_image) = (tx.now(), deployment.spec.image.is_some());
     replica::tell(tx, victim, Status::Preempted, reason, has_image).await?;
+    // What only holds room is there to yield: that counts against nobody.
+    if deployment.reserved.is_none() {
+        count(tx, now, owner, by, victim).await?;
+    }
+    let deployment = replica::settle(tx, &deployment, Status::Preempted.as_str()).await?;
+    if !has_image {
+        replica::leave(tx, &deployment, &found).await?;
+        replica::settle(tx, &deployment, STOPPED).await?;
+    }
+    Ok(())
+}
+
+async fn count(
+    tx: &mut Tx,
+    now: Time,
+    owner: OrganizationId,
+    by: ReplicaId,
+    victim: ReplicaId,
+) -> Result<()> {
     tx.run(
         sql!(
             "INSERT INTO preemption (at, organization_id, deployment_id, victim_id) ",
@@ -112,13 +131,8 @@ pub async fn preempt(tx: &mut Tx, victim: ReplicaId, by: ReplicaId, reason: &str
         ),
         params![now, owner, by.deployment, victim.deployment],
     )
-    .await?;
-    let deployment = replica::settle(tx, &deployment, Status::Preempted.as_str()).await?;
-    if !has_image {
-        replica::leave(tx, &deployment, &found).await?;
-        replica::settle(tx, &deployment, STOPPED).await?;
-    }
-    Ok(())
+    .await
+    .map(drop)
 }
 
 /// The change that gives capacity back.

@@ -9,7 +9,8 @@ use testing::{Engine, on_both_engines, rows};
 use crate::support::{commit_note, database, notes, open, texts};
 
 /// All that there are.
-const MIGRATIONS: [&str; 3] = ["0001_foundation", "0002_instance", "0003_cluster_provider"];
+const MIGRATIONS: [&str; 4] =
+    ["0001_foundation", "0002_instance", "0003_cluster_provider", "0004_pool"];
 
 on_both_engines! {
     async fn an_empty_database_is_brought_up_to_date(engine: Engine) {

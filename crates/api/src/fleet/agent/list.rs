@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use store::{Page, Scope, instance};
 use utoipa::ToSchema;
 
-use super::{Agent, AgentKindPath};
+use super::{Agent, AgentKindPath, reserved};
 use crate::App;
 use crate::fleet::Error;
 
@@ -56,7 +56,9 @@ pub(crate) async fn agent_instance_list(
     drop(read);
     let shown = all.into_iter().filter(|one| one.status.is_with_agent() && one.host.is_some());
     let items = futures_util::stream::iter(shown.map(|one| item(&app, kind, one)));
-    let items = items.buffered(AT_ONCE).filter_map(std::future::ready).collect().await;
+    let items = items.buffered(AT_ONCE).filter_map(std::future::ready);
+    let mut items: Vec<Value> = items.collect().await;
+    items.extend(reserved::items(&app.rules.pools(), &agent.cluster, kind));
     Ok(Answer(ManagedList { kind: kind.words.agent_list.clone(), items }))
 }
 
@@ -95,7 +97,7 @@ fn managed(
         versions[word] = json!(of.detail.desired.protocol);
     }
     let mut spec = json!({
-        "capacity": capacity(size, of),
+        "capacity": capacity(size, of.detail.retention_bytes),
         "owners": [of.owner],
         "endpoint": {words.agent_host.as_str(): of.host},
         "versions": versions,
@@ -132,10 +134,10 @@ fn managed(
 }
 
 /// What its users may do, in the agents' words.
-fn capacity(size: Option<&Size>, of: &Instance) -> Map<String, Value> {
+pub(super) fn capacity(size: Option<&Size>, retention_bytes: Option<i64>) -> Map<String, Value> {
     let limits = size.iter().flat_map(|size| &size.limits);
     let named = limits.filter_map(|limit| {
-        let value = match (&limit.value, of.detail.retention_bytes) {
+        let value = match (&limit.value, retention_bytes) {
             (LimitValue::Quantity { .. }, Some(kept)) if limit.shown == Shown::Bytes => {
                 json!(kept.to_string())
             }

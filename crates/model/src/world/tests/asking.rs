@@ -55,3 +55,24 @@ fn a_dry_run_tells_what_would_happen_and_changes_nothing() {
     assert_eq!(units_of(&world), before);
     assert!(world.decide(Time(100), ENOUGH).is_empty());
 }
+
+#[test]
+fn who_fits_nowhere_is_told_line_by_line() {
+    let mut world = world(&[cluster(1, 4)]);
+    world.placed(&unit(1, 3, 5), at(1), Time(0));
+    world.wait(&unit(10, 2, 5));
+    world.wait(&unit(11, 2, 0));
+    world.wait(&unit(12, 9, 7));
+    world.wait(&unit(13, 1, 0));
+    world.wait(&Unit { target: Target::Cluster(cluster_id(1)), ..unit(14, 4, 0) });
+    let told = |world: &mut World| -> Vec<(UnitId, Resources, usize)> {
+        world.lines().into_iter().map(|line| (line.head, line.request, line.count)).collect()
+    };
+    // 13 can start at once, though nothing was decided yet; 14 waits for its cluster alone.
+    let expected = [(id(12), cpus(9), 1), (id(10), cpus(2), 2)];
+    assert_eq!(told(&mut world), expected);
+    world.decide(Time(100), ENOUGH);
+    assert_eq!(told(&mut world), expected);
+    world.set_cluster(cluster(2, 4));
+    assert_eq!(told(&mut world), [(id(12), cpus(9), 1)]);
+}

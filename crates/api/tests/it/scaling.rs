@@ -1,0 +1,149 @@
+//! `GET /api/v1/fleet/scaling`, and what foreign agents shall keep warm.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use model::Resources;
+use model::cluster::Provider;
+use model::scaling::{Host, Pool};
+use serde_json::json;
+use testing::{Client, Engine, TestPaddock, TestSettings, on_both_engines, pools};
+
+use crate::fleet_mock::{Mock, ask, kafka_path, state};
+use crate::service::raw;
+
+async fn start(engine: Engine, pools: Vec<Pool>) -> TestPaddock {
+    TestPaddock::start_with(engine, TestSettings { pools, ..TestSettings::default() }).await
+}
+
+/// Clusters with agents of the fleet managers' kind, two units each, of which one is kept warm.
+fn foreign() -> Pool {
+    let mut pool = pools::pool("west", [("kafka.standard", 2)], 2);
+    pool.template.provider = Provider::Agent;
+    (pool.template.cloud_provider, pool.template.region) = ("aws".into(), "us-east-1".into());
+    pool.template.is_foreign = true;
+    let room = Resources::from([("kafka.standard", 1)]);
+    let (kind, instance_type) = ("kafka".into(), "standard".into());
+    pool.hosts = vec![Host { kind, instance_type, reserved: 2, room }];
+    pool
+}
+
+/// The cluster of a pool, once there is one.
+async fn made(admin: &Client) -> String {
+    for _ in 0..600 {
+        let clusters = admin.get("/api/v1/clusters").await.json["items"].clone();
+        let all = clusters.as_array().unwrap();
+        if let Some(one) = all.iter().find(|one| one["name"] == "west-1") {
+            return one["id"].as_str().unwrap().to_owned();
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("no cluster is made");
+}
+
+on_both_engines! {
+    async fn a_foreign_agent_keeps_what_is_reserved_and_an_instance_finds_its_cluster(engine: Engine) {
+        let paddock = start(engine, vec![foreign()]).await;
+        let (admin, ann) = (paddock.admin().await, paddock.owner("ann").await);
+        // Somebody waits for units that no cluster has, and the pool makes one that will have some.
+        let id = ask(&ann, "events").await;
+        let cluster = made(&admin).await;
+        let about = format!("/api/v1/clusters/{cluster}");
+        paddock.until(&admin, &about, "status", "waiting_for_agent").await;
+        let token = admin.post(&format!("{about}/token"), json!({})).await.text("token");
+        let mock = Mock { client: paddock.client.with_token(&token), cluster };
+        assert_eq!(mock.items().await, Vec::<serde_json::Value>::new(), "it is not ready");
+        let mut works = state("True", 2);
+        let mut older = works["strimzi"][0].clone();
+        older["version"] = json!("strimzi-cluster-operator.v0.25.0-9");
+        let mut broken = older.clone();
+        (broken["version"], broken["ready"]) =
+            (json!("strimzi-cluster-operator.v0.27.0-1"), json!(false));
+        works["strimzi"].as_array_mut().unwrap().extend([older, broken]);
+        mock.state(works.clone()).await.expect(204);
+        paddock.until(&admin, &about, "status", "ready").await;
+        let reserved = |items: Vec<serde_json::Value>| -> BTreeMap<String, serde_json::Value> {
+            let named = items.into_iter().map(|one| (one["id"].as_str().unwrap().to_owned(), one));
+            named.filter(|(id, _)| id.starts_with("reserved-")).collect()
+        };
+        let items = reserved(mock.items().await);
+        let names: Vec<&str> = items.keys().map(String::as_str).collect();
+        assert_eq!(names, ["reserved-kafka-standard-1", "reserved-kafka-standard-2"]);
+        let one = &items[names[0]];
+        for path in ["/id", "/metadata/name", "/metadata/namespace"] {
+            assert_eq!(one.pointer(path).unwrap(), names[0], "{path}");
+        }
+        assert_eq!(one["kind"], "ManagedKafka");
+        assert_eq!(one["metadata"]["annotations"]["bf2.org/placementId"], names[0]);
+        assert_eq!(one["metadata"]["labels"]["bf2.org/deployment"], "reserved");
+        assert_eq!(one["metadata"]["labels"]["bf2.org/kafkaInstanceProfileType"], "standard");
+        let host = &one["spec"]["endpoint"]["bootstrapServerHost"];
+        assert_eq!(*host, format!("{}-dummyhost", names[0]));
+        let versions = json!({
+            "kafka": "3.9.0", "strimzi": "strimzi-cluster-operator.v0.26.0-4", "kafkaIbp": "3.9",
+        });
+        assert_eq!(one["spec"]["versions"], versions);
+        // What is said of them is taken, and changes nothing.
+        mock.say(names[0], json!({"conditions": [{"type": "Ready", "status": "False"}]})).await;
+        paddock.until(&ann, &kafka_path(&id), "status", "provisioning").await;
+        // A cluster that can run nothing has nothing in reserve, and that is no error.
+        let mut nothing = state("True", 2);
+        nothing["strimzi"] = json!([]);
+        mock.state(nothing).await.expect(204);
+        assert!(reserved(mock.items().await).is_empty());
+        mock.state(works.clone()).await.expect(204);
+        assert_eq!(reserved(mock.items().await).len(), 2);
+        // Neither has one that is not ready any more.
+        works["conditions"][0]["status"] = json!("False");
+        for _ in 0..3 {
+            mock.state(works.clone()).await.expect(204);
+        }
+        paddock.until(&admin, &about, "status", "waiting_for_agent").await;
+        assert!(reserved(mock.items().await).is_empty());
+        testing::check_books(paddock.db()).await;
+    }
+
+    async fn an_administrator_sees_what_is_decided_and_why(engine: Engine) {
+        let paddock = start(engine, vec![pools::pool("east", [("cpu", 4)], 1)]).await;
+        let (admin, ann) = (paddock.admin().await, paddock.owner("ann").await);
+        ann.get("/api/v1/fleet/scaling").await.expect(403);
+        paddock.client.get("/api/v1/fleet/scaling").await.expect(401);
+        let new = |name: &str| json!({"name": name, "resources": {"cpu": 3}});
+        let first = ann.post("/api/v1/deployments", new("a")).await.text("id");
+        paddock.until(&ann, &format!("/api/v1/deployments/{first}"), "status", "running").await;
+        ann.post("/api/v1/deployments", new("b")).await.expect(201);
+        let mut pool = json!(null);
+        for _ in 0..400 {
+            pool = admin.get("/api/v1/fleet/scaling").await.json["items"][0].clone();
+            if pool["wish"] == "waiting" {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+        }
+        assert_eq!(pool["name"], "east");
+        assert_eq!(pool["decision"], "stay");
+        let reason = "Would grow, because 1 waits for 3 cpu that no cluster has; \
+                      but there are 1 clusters, and at most 1 may be.";
+        assert_eq!(pool["reason"], reason);
+        assert_eq!(pool["clusters"], json!({"ready": 1}));
+        assert_eq!((&pool["used"], &pool["free"]), (&json!({"cpu": 3}), &json!({"cpu": 1})));
+        assert_eq!(pool["waiting"][0]["count"], 1);
+        assert_eq!(pool["settings"]["at_most"], 1);
+        assert!(pool["last_grown_at"].is_string() && pool["last_shrunk_at"].is_null());
+        let (_, _, metrics) = raw(&admin, "GET", "/metrics").await;
+        let series = "paddock_pool_clusters{pool=\"east\",status=\"ready\"} 1";
+        assert!(metrics.contains(series), "{metrics}");
+        // What was made by the pool is everybody's, and its event tells why.
+        let events = admin.get("/api/v1/events?type=pool.grown").await.json;
+        let told = &events["items"][0]["data"];
+        assert_eq!(told["reason"], "One more cluster, because 1 waits for 3 cpu that no cluster has.");
+        let events = ann.get("/api/v1/events?type=pool.grown").await.json;
+        assert_eq!(events["items"], json!([]));
+    }
+
+    async fn without_pools_there_is_nothing_to_see(engine: Engine) {
+        let paddock = start(engine, Vec::new()).await;
+        let admin = paddock.admin().await;
+        assert_eq!(admin.get("/api/v1/fleet/scaling").await.json, json!({"items": []}));
+    }
+}

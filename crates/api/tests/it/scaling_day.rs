@@ -1,0 +1,145 @@
+//! A day of a region: demand comes through the API and goes, clusters come and go, and the books are
+//! right all along. The clock is the test's; the whole server runs.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use model::event::Actor;
+use serde_json::{Value, json};
+use store::{lease, pool};
+use testing::{Client, Dice, Engine, TestPaddock, TestSettings, check_books, pools};
+
+/// How far the clock is turned between two looks.
+const STEP: Duration = Duration::from_mins(30);
+const STEPS: u64 = 24 * 2;
+/// What is wanted at the top of the day, in cpu: a little more than 50 clusters have.
+const PEAK: i64 = 420;
+
+/// How much is wanted: nothing, up in the morning, down in the evening, nothing.
+fn curve(step: u64) -> i64 {
+    let step = i64::try_from(step).unwrap();
+    match step {
+        0..2 | 32.. => 0,
+        2..17 => PEAK * (step - 1) / 15,
+        17..20 => PEAK,
+        _ => PEAK * (32 - step) / 12,
+    }
+}
+
+struct Region {
+    paddock: TestPaddock,
+    user: Client,
+    admin: Client,
+    dice: Dice,
+    /// Until which step each deployment is wanted, and how much it asks for.
+    wanted: BTreeMap<String, (u64, i64)>,
+    most: usize,
+}
+
+impl Region {
+    async fn start() -> Self {
+        let mut settings = TestSettings {
+            pools: vec![pools::pool("east", [("cpu", 8)], 50)],
+            ..TestSettings::default()
+        };
+        settings.api.token_life = Duration::from_hours(72);
+        let paddock = TestPaddock::start_with(Engine::Sqlite, settings).await;
+        let (user, admin) = (paddock.owner("acme").await, paddock.admin().await);
+        let region =
+            Self { paddock, user, admin, dice: Dice::roll(), wanted: BTreeMap::new(), most: 0 };
+        region.keep_the_agent().await;
+        region
+    }
+
+    /// The clock jumps: the agent's lease must outlast that.
+    async fn keep_the_agent(&self) {
+        let first = self.paddock.cluster(&self.user, json!({"cpu": 1})).await;
+        self.user.delete(&format!("/api/v1/clusters/{first}")).await.expect(202);
+        self.paddock.clock.advance(Duration::from_mins(1));
+        let mut tx = self.paddock.db().begin(Actor::Agent).await.unwrap();
+        let life = Duration::from_hours(72);
+        let taken = lease::take(&mut tx, engine::local_agent::LEASE, "region", life).await;
+        assert!(taken.unwrap().is_some());
+        tx.commit().await.unwrap();
+    }
+
+    async fn step(&mut self, step: u64) {
+        self.paddock.clock.advance(STEP);
+        let over = self.wanted.iter().filter(|(_, (until, _))| *until <= step);
+        let over: Vec<String> = over.map(|(id, _)| id.clone()).collect();
+        for id in over {
+            self.user.delete(&format!("/api/v1/deployments/{id}")).await.expect(202);
+            self.wanted.remove(&id);
+        }
+        let mut asked: i64 = self.wanted.values().map(|(_, cpu)| cpu).sum();
+        while asked < curve(step) {
+            let cpu = 1 + i64::try_from(self.dice.below(4)).unwrap();
+            let mut body = json!({"name": format!("at-{step}"), "resources": {"cpu": cpu}});
+            if self.dice.one_in(2) {
+                body["image"] = json!("registry/web:1");
+            }
+            let id = self.user.post("/api/v1/deployments", body).await.text("id");
+            self.wanted.insert(id, (step + 2 + self.dice.below(3), cpu));
+            asked += cpu;
+        }
+        self.rest().await;
+    }
+
+    /// Waits until nothing changes any more, and checks the books on the way.
+    async fn rest(&mut self) {
+        let (mut last, mut quiet) = (Value::Null, 0);
+        for _ in 0..600 {
+            let mut tx = self.paddock.db().begin(Actor::Server).await.unwrap();
+            pool::resync(&mut tx).await.unwrap();
+            tx.commit().await.unwrap();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            let now = self.pool().await;
+            let clusters = now["clusters"].as_object().unwrap();
+            let is_calm = clusters.keys().all(|status| status == "ready")
+                && (now["waiting"] == json!([]) || clusters["ready"] == 50);
+            quiet = if is_calm && now == last { quiet + 1 } else { 0 };
+            last = now;
+            if quiet == 3 {
+                break;
+            }
+        }
+        assert_eq!(quiet, 3, "it does not come to rest: {last:#}");
+        let there = last["clusters"]["ready"].as_u64().unwrap_or(0);
+        self.most = self.most.max(usize::try_from(there).unwrap());
+        check_books(self.paddock.db()).await;
+    }
+
+    async fn pool(&self) -> Value {
+        self.admin.get("/api/v1/fleet/scaling").await.json["items"][0].clone()
+    }
+
+    /// When clusters were made (true) and removed.
+    async fn changes(&self) -> Vec<(model::Time, bool)> {
+        let events = self.admin.get("/api/v1/events?kind=pool&limit=1000").await.json;
+        let events = events["items"].as_array().unwrap().clone();
+        let read = |event: &Value| {
+            let at = event["at"].as_str().unwrap().parse().unwrap();
+            (at, event["type"] == "pool.grown")
+        };
+        events.iter().map(read).collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_region_grows_from_0_to_50_clusters_and_back_without_a_flap_or_oversubscription() {
+    let mut region = Region::start().await;
+    for step in 0..STEPS {
+        region.step(step).await;
+    }
+    assert_eq!(region.most, 50);
+    let end = region.pool().await;
+    assert_eq!(end["clusters"], json!({}), "{end:#}");
+    let changes = region.changes().await;
+    let made = changes.iter().filter(|(_, grown)| *grown).count();
+    assert_eq!(changes.len(), 2 * made, "what was made was removed");
+    let turns: Vec<_> = changes.windows(2).filter(|pair| pair[0].1 != pair[1].1).collect();
+    for pair in &turns {
+        assert!(pair[1].0.since(pair[0].0) >= Duration::from_mins(10), "a flap: {pair:?}");
+    }
+    assert_eq!(turns.len(), 1, "demand turned once: {turns:?}");
+}

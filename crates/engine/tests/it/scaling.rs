@@ -1,0 +1,243 @@
+//! Pools that grow and shrink: the real workers, placement, and a simulated agent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent::simulated;
+use engine::placement::{self, Placement};
+use engine::scaling::{self, Scaling};
+use engine::{Driver, Metrics, Options, cluster};
+use model::Resources;
+use model::cluster::{Cluster, Patience};
+use model::deployment::Status;
+use model::event::Actor;
+use model::scaling::{Host, Pool};
+use store::{Page, Scope, deployment, lease, stop, task};
+use testing::{Engine, TestClock, check_books, on_both_engines, pools, rows};
+
+use crate::fleet::dinosaur;
+use crate::probe::{start_driver, until};
+use crate::world::World;
+
+fn east(at_most: u32) -> Pool {
+    pools::pool("east", [("cpu", 4)], at_most)
+}
+
+/// A world with pools, and its clock. Nothing moves yet.
+async fn still(engine: Engine, pools: Vec<Pool>) -> (World, Arc<TestClock>) {
+    let clock = Arc::new(TestClock::default());
+    let world = World::still_with(engine, clock.clone()).await;
+    rows::platform(&world.db).await;
+    world.fleet.rulebook.change(|force| force.pools = Arc::new(pools));
+    (world, clock)
+}
+
+/// One in which things move.
+async fn start(engine: Engine, pools: Vec<Pool>) -> (World, Arc<TestClock>) {
+    let (mut world, clock) = still(engine, pools).await;
+    world.start_driver();
+    world.start_agent(simulated::Options::default()).await;
+    (world, clock)
+}
+
+impl World {
+    /// Lets time pass, and has what is due looked at.
+    async fn pass(&self, clock: &TestClock, minutes: u64) {
+        clock.advance(Duration::from_mins(minutes));
+        let mut tx = self.db.begin(Actor::Agent).await.unwrap();
+        let life = Duration::from_hours(1);
+        lease::take(&mut tx, engine::local_agent::LEASE, "test", life).await.unwrap();
+        store::pool::resync(&mut tx).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    async fn pooled(&self) -> Vec<Cluster> {
+        let clusters = self.clusters().await;
+        clusters.into_iter().filter(|cluster| cluster.pool.is_some()).collect()
+    }
+
+    async fn held(&self) -> Vec<model::deployment::Deployment> {
+        let filter = deployment::Filter { with_instances: true, ..Default::default() };
+        let (mut read, page) = (self.db.read().await.unwrap(), Page::first(1000));
+        let all = deployment::list(&mut read, Scope::All, &filter, &page).await.unwrap();
+        all.into_iter().filter(|one| one.reserved.is_some()).collect()
+    }
+}
+
+on_both_engines! {
+    async fn who_waits_gets_a_cluster_and_an_empty_one_goes(engine: Engine) {
+        let (world, clock) = start(engine, vec![east(5)]).await;
+        let first = world.deploy(None, Some("registry/web:1"), 3, 0).await;
+        world.until(first, Status::Running).await;
+        assert_eq!(world.pooled().await.len(), 1);
+        let second = world.deploy(None, None, 3, 0).await;
+        world.until(second, Status::Running).await;
+        assert_eq!(world.pooled().await.len(), 2);
+        // What no cluster of the pool could hold makes none.
+        let huge = world.deploy(None, None, 5, 0).await;
+        world.pass(&clock, 30).await;
+        world.until(huge, Status::Queued).await;
+        world.delete(huge).await;
+        world.delete(second).await;
+        world.until_gone(second).await;
+        until("seen empty", async || {
+            world.pass(&clock, 1).await;
+            world.pooled().await.len() == 1
+        })
+        .await;
+        world.pass(&clock, 60).await;
+        assert_eq!(world.pooled().await.len(), 1, "something runs on the other one");
+        let changes = world.changes_of("east").await;
+        assert_eq!(changes, ["grown", "grown", "shrunk"]);
+        check_books(&world.db).await;
+    }
+
+    async fn what_arrives_goes_first_to_who_has_waited_for_it(engine: Engine) {
+        let (mut world, _clock) = still(engine, vec![east(1)]).await;
+        world.start_driver();
+        // Without an agent the cluster comes, and does not get ready.
+        let cause = world.deploy(None, None, 4, 0).await;
+        until("a cluster comes", async || !world.pooled().await.is_empty()).await;
+        let late = world.deploy(None, None, 4, 0).await;
+        let low = world.deploy(None, None, 1, -1).await;
+        world.start_agent(simulated::Options::default()).await;
+        world.until(cause, Status::Running).await;
+        for newcomer in [late, low] {
+            world.until(newcomer, Status::Queued).await;
+            let changes = world.changes_of(newcomer).await;
+            assert!(!changes.contains(&"scheduled".into()), "it never had a place: {changes:?}");
+        }
+        check_books(&world.db).await;
+    }
+
+    async fn a_dry_run_says_once_what_it_would_do(engine: Engine) {
+        let (world, clock) = start(engine, vec![Pool { dry_run: true, ..east(5) }]).await;
+        let waits = world.deploy(None, None, 3, 0).await;
+        until("it is told", async || !world.changes_of("east").await.is_empty()).await;
+        for _ in 0..3 {
+            world.pass(&clock, 5).await;
+            let more = world.deploy(None, None, 2, 0).await;
+            world.until(more, Status::Queued).await;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert_eq!(world.changes_of("east").await, ["would_grow"]);
+        assert_eq!(world.pooled().await, []);
+        world.until(waits, Status::Queued).await;
+    }
+
+    async fn reserved_room_yields_at_once_and_comes_back(engine: Engine) {
+        let host = Host {
+            kind: "dinosaur".into(),
+            instance_type: "standard".into(),
+            reserved: 2,
+            room: Resources::from([("cpu", 1)]),
+        };
+        let pool = Pool { hosts: vec![host], at_least: 1, ..east(1) };
+        let (world, clock) = start(engine, vec![pool]).await;
+        until("room is held", async || {
+            world.pass(&clock, 1).await;
+            world.held().await.iter().filter(|one| one.status == Status::Running).count() == 2
+        })
+        .await;
+        assert_eq!(world.all().await, [], "nobody sees it");
+        let on = &world.pooled().await[0];
+        assert_eq!(world.free_cpu(on.id).await, 2);
+        let real = world.deploy(None, None, 4, -1_000_000).await;
+        world.until(real, Status::Running).await;
+        assert_eq!(world.held().await.iter().filter(|o| o.status == Status::Running).count(), 0);
+        let hour_ago = world.db.now() - Duration::from_hours(1);
+        let mut read = world.db.read().await.unwrap();
+        let counted = store::deployment::placing::preemptions(&mut read, hour_ago).await.unwrap();
+        drop(read);
+        assert_eq!(counted, [], "that they yield counts against nobody");
+        check_books(&world.db).await;
+        world.delete(real).await;
+        until("room is held again", async || {
+            world.held().await.iter().filter(|one| one.status == Status::Running).count() == 2
+        })
+        .await;
+        check_books(&world.db).await;
+    }
+
+    async fn an_instance_counts_where_its_type_is_hosted(engine: Engine) {
+        let catalog = model::kind::Catalog::built_in();
+        let kind = catalog.kind("dinosaur").unwrap();
+        let room = kind.type_of("standard").unwrap().default_size().resources.clone();
+        let host = Host {
+            kind: "dinosaur".into(), instance_type: "standard".into(), reserved: 0, room: room.clone(),
+        };
+        let mut other = east(5);
+        other.template.capacity = room.clone();
+        let mut hosts = Pool { name: "west".into(), hosts: vec![host], ..other.clone() };
+        hosts.template.labels.insert("for".into(), "dinosaurs".into());
+        let (world, _clock) = start(engine, vec![other, hosts]).await;
+        world.ask_for(&dinosaur("rex")).await;
+        until("a cluster for it", async || !world.pooled().await.is_empty()).await;
+        until("it is there", async || {
+            world.pooled().await.iter().any(|cluster| cluster.deployments == 1)
+        })
+        .await;
+        let pooled = world.pooled().await;
+        let of: Vec<_> = pooled.iter().map(|cluster| cluster.pool.as_deref()).collect();
+        assert_eq!(of, [Some("west")]);
+        check_books(&world.db).await;
+    }
+
+    async fn what_is_drained_has_no_room_and_what_was_on_it_gets_a_cluster_of_its_own(engine: Engine) {
+        let mut pool = east(3);
+        let room = Resources::from([("cpu", 1)]);
+        pool.hosts = vec![Host { kind: "dinosaur".into(), instance_type: "standard".into(), reserved: 1, room }];
+        let (world, _clock) = start(engine, vec![pool]).await;
+        let web = world.deploy(None, None, 3, 0).await;
+        world.until(web, Status::Running).await;
+        let first = world.pooled().await.remove(0);
+        until("room is held", async || world.held().await.len() == 1).await;
+        let mut tx = world.db.begin(Actor::Anonymous).await.unwrap();
+        let now = store::cluster::get(&mut tx, Scope::All, first.id).await.unwrap();
+        store::cluster::drain(&mut tx, &now).await.unwrap();
+        tx.commit().await.unwrap();
+        // It finds no room elsewhere and stays; who comes now is not put there, but gets another.
+        let next = world.deploy(None, None, 1, 0).await;
+        world.until(next, Status::Running).await;
+        let on = world.get(next).await.unwrap().placed_on;
+        assert!(on.is_some() && on != Some(first.id));
+        until("nothing is held there", async || {
+            let held = world.held().await;
+            held.iter().all(|one| one.pinned_to != Some(first.id))
+        })
+        .await;
+        check_books(&world.db).await;
+    }
+
+    async fn many_servers_make_one_cluster_for_one_who_waits(engine: Engine) {
+        let (mut world, _clock) = still(engine, vec![east(9)]).await;
+        let (stopper, stop) = stop::channel();
+        let mut others = Vec::new();
+        for i in 0..3 {
+            let db = world.replica().await;
+            let rules = world.fleet.rules.clone();
+            let settings = placement::Settings::default();
+            let placement = Placement::new(db.clone(), settings, format!("other {i}"));
+            let driver = Driver::new(db.clone(), Options::default(), Metrics::default())
+                .with(cluster::Terraform::new(
+                    db.clone(),
+                    Patience::default(),
+                    placement.outlook(),
+                ))
+                .with(Scaling::new(db.clone(), rules.clone(), placement.outlook()));
+            others.push(start_driver(driver));
+            task::spawn("placement", placement.run(stop.clone()));
+            task::spawn("pools", scaling::follow(db, rules, stop.clone()));
+        }
+        world.start_driver();
+        world.start_agent(simulated::Options::default()).await;
+        for n in 1..=4 {
+            let one = world.deploy(None, None, 4, 0).await;
+            world.until(one, Status::Running).await;
+            assert_eq!(world.pooled().await.len(), n, "one cluster for one who waits");
+        }
+        assert_eq!(world.changes_of("east").await, ["grown"; 4]);
+        check_books(&world.db).await;
+        stopper.stop();
+    }
+}

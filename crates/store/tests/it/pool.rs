@@ -1,0 +1,209 @@
+//! Pools: what they remember, and that no number of servers grows twice or removes what is in use.
+
+use model::cluster::{Cluster, Status};
+use model::deployment::Deployment;
+use model::event::Actor;
+use model::scaling::{Host, Pool};
+use model::{ClusterId, OrganizationId, Resources, Time};
+use store::deployment::{Filter, placing, reserving};
+use store::pool::{self, State};
+use store::{Db, Page, Scope, cluster, deployment, event, task};
+use testing::{check_books, on_both_engines, pools, rows};
+
+use crate::support::database;
+
+const ME: Actor = Actor::Worker(pool::WORKER);
+
+fn east() -> Pool {
+    pools::pool("east", [("cpu", 8)], 50)
+}
+
+async fn state(db: &Db) -> State {
+    pool::get(&mut db.read().await.unwrap(), "east", db.now()).await.unwrap()
+}
+
+async fn grow(db: &Db, from: &State) -> store::Result<Cluster> {
+    let mut tx = db.begin(ME).await?;
+    let next = State { made: from.made + 1, decision: "grow".into(), ..from.clone() };
+    let made = pool::grow(&mut tx, &next, &east().template).await?;
+    tx.commit().await?;
+    Ok(made)
+}
+
+async fn shrink(db: &Db, from: &State, id: ClusterId) -> store::Result<()> {
+    let mut tx = db.begin(ME).await?;
+    let next = State { decision: "shrink".into(), ..from.clone() };
+    pool::shrink(&mut tx, &next, id).await?;
+    tx.commit().await
+}
+
+async fn ready(db: &Db) -> Cluster {
+    use Status::{Provisioned, Provisioning, Ready, WaitingForAgent};
+    let mut now = grow(db, &state(db).await).await.unwrap();
+    for to in [Provisioning, Provisioned, WaitingForAgent, Ready] {
+        let mut tx = db.begin(ME).await.unwrap();
+        now = cluster::set_status(&mut tx, &now, to, "Moves on.").await.unwrap();
+        tx.commit().await.unwrap();
+    }
+    now
+}
+
+async fn status(db: &Db, id: ClusterId) -> Status {
+    cluster::get(&mut db.read().await.unwrap(), Scope::All, id).await.unwrap().status
+}
+
+async fn place(db: &Db, what: &Deployment, on: &Cluster) -> store::Result<()> {
+    let mut tx = db.begin(ME).await?;
+    cluster::lock(&mut tx, on.id).await?;
+    placing::place(&mut tx, what.id, &[(0, rows::only_node(on))], "east").await?;
+    tx.commit().await
+}
+
+async fn waiting(db: &Db, owner: OrganizationId) -> Deployment {
+    let new = rows::new_deployment(None, None, Resources::from([("cpu", 2)]), 0);
+    rows::deployment(db, owner, &new).await
+}
+
+async fn told(db: &Db) -> Vec<String> {
+    db.settle_events().await.unwrap();
+    let filter = event::Filter { kind: Some("pool".into()), ..Default::default() };
+    let mut read = db.read().await.unwrap();
+    let events = event::list(&mut read, Scope::All, &filter, 0, 1000).await.unwrap();
+    events.into_iter().map(|event| event.change).collect()
+}
+
+on_both_engines! {
+    async fn what_is_remembered_is_what_was_written(engine: Engine) {
+        let database = database(engine).await;
+        let db = &database.db;
+        let first = state(db).await;
+        assert_eq!((first.generation, first.made), (0, 0));
+        let mut next = State { look_again: Some(Time(7)), reason: "So.".into(), ..first.clone() };
+        next.memory.wish = Some(model::scaling::Wish::Slack);
+        next.memory.wish_since = Some(Time(3));
+        next.idle.insert(ClusterId(model::Xid::new(1, [0; 5], 1)), Time(5));
+        let mut tx = db.begin(ME).await.unwrap();
+        pool::set(&mut tx, &next).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(state(db).await, State { generation: 1, ..next });
+        // Who decided from what was before is refused, and nothing of it is.
+        let late = grow(db, &first).await;
+        assert!(matches!(late, Err(store::Error::Conflict(_))), "{late:?}");
+        assert!(told(db).await.is_empty());
+    }
+
+    async fn of_many_who_grow_at_once_one_does(engine: Engine) {
+        let database = database(engine).await;
+        let other = database.replica(std::sync::Arc::new(store::SystemClock)).await;
+        for round in 1..=5 {
+            let seen = state(&database.db).await;
+            let tries = (0..16).map(|i| {
+                let db = if i % 2 == 0 { database.db.clone() } else { other.clone() };
+                let seen = seen.clone();
+                task::spawn("grow", async move { grow(&db, &seen).await.is_ok() })
+            });
+            let mut made = 0;
+            for one in tries.collect::<Vec<_>>() {
+                made += usize::from(one.await.unwrap());
+            }
+            assert_eq!(made, 1, "round {round}");
+            let clusters = pool::clusters(&mut other.read().await.unwrap(), "east").await.unwrap();
+            assert_eq!(clusters.len(), round);
+            let mut names: Vec<_> = clusters.iter().map(|one| one.name.clone()).collect();
+            names.sort();
+            assert_eq!(names, (1..=round).map(|n| format!("east-{n}")).collect::<Vec<_>>());
+            assert!(clusters.iter().all(|one| one.organization_id.is_none()));
+        }
+        assert_eq!(told(&database.db).await, ["pool.grown"; 5]);
+    }
+
+    async fn only_an_empty_cluster_goes(engine: Engine) {
+        let database = database(engine).await;
+        let db = &database.db;
+        let owner = rows::tenant(db, "acme").await.organization_id;
+        let cluster = ready(db).await;
+        let used = waiting(db, owner).await;
+        place(db, &used, &cluster).await.unwrap();
+        let refused = shrink(db, &state(db).await, cluster.id).await;
+        assert!(matches!(refused, Err(store::Error::Conflict(_))), "{refused:?}");
+        assert_eq!(status(db, cluster.id).await, Status::Ready);
+        let mut tx = db.begin(ME).await.unwrap();
+        deployment::request_delete(&mut tx, Scope::All, used.id).await.unwrap();
+        cluster::take(&mut tx, cluster.id, &Resources::from([("cpu", 1)])).await.unwrap();
+        tx.commit().await.unwrap();
+        let refused = shrink(db, &state(db).await, cluster.id).await;
+        assert!(matches!(refused, Err(store::Error::Conflict(_))), "something is taken by hand");
+        let mut tx = db.begin(ME).await.unwrap();
+        cluster::give_back(&mut tx, cluster.id, &Resources::from([("cpu", 1)])).await.unwrap();
+        tx.commit().await.unwrap();
+        shrink(db, &state(db).await, cluster.id).await.unwrap();
+        assert_eq!(status(db, cluster.id).await, Status::Deprovisioning);
+        assert_eq!(told(db).await, ["pool.grown", "pool.shrunk"]);
+        check_books(db).await;
+    }
+
+    async fn what_comes_while_a_cluster_goes_is_never_on_it(engine: Engine) {
+        let database = database(engine).await;
+        let db = &database.db;
+        let other = database.replica(std::sync::Arc::new(store::SystemClock)).await;
+        let owner = rows::tenant(db, "acme").await.organization_id;
+        for _ in 0..10 {
+            let (cluster, comes) = (ready(db).await, waiting(db, owner).await);
+            let seen = state(db).await;
+            let (gone, placed) =
+                tokio::join!(shrink(&other, &seen, cluster.id), place(db, &comes, &cluster));
+            assert!(gone.is_ok() != placed.is_ok(), "{gone:?} {placed:?}");
+            let left = status(db, cluster.id).await;
+            assert_eq!(left == Status::Ready, placed.is_ok(), "{left}");
+            check_books(db).await;
+        }
+    }
+
+    async fn room_is_held_for_nobody_until_its_cluster_goes(engine: Engine) {
+        let database = database(engine).await;
+        let db = &database.db;
+        rows::tenant(db, "acme").await;
+        let cluster = ready(db).await;
+        let host = |reserved| Host {
+            kind: "goat".into(),
+            instance_type: "big".into(),
+            reserved,
+            room: Resources::from([("cpu", 2)]),
+        };
+        let reserve = async |reserved| {
+            let mut tx = db.begin(ME).await.unwrap();
+            let pool = Pool { hosts: vec![host(reserved)], ..east() };
+            pool::reserve(&mut tx, &pool, cluster.id).await.unwrap();
+            tx.commit().await.unwrap();
+            reserving::of_pool(&mut db.read().await.unwrap(), "east").await.unwrap()
+        };
+        assert!(reserve(3).await.is_empty(), "there is no platform that could own it");
+        rows::platform(db).await;
+        let held = reserve(3).await;
+        assert_eq!(held.len(), 3);
+        assert!(held.iter().all(|one| one.for_type == "goat-big" && one.node.is_none()));
+        for one in &held {
+            let one = deployment::get(&mut db.read().await.unwrap(), Scope::All, one.id).await;
+            place(db, &one.unwrap(), &cluster).await.unwrap();
+        }
+        assert_eq!(reserve(3).await.len(), 3, "once is enough");
+        assert_eq!(reserve(2).await.len(), 2);
+        let page = Page::first(100);
+        let mut read = db.read().await.unwrap();
+        let shown = deployment::list(&mut read, Scope::All, &Filter::default(), &page).await;
+        assert_eq!(shown.unwrap(), []);
+        assert_eq!(deployment::queue(&mut read, Scope::All, None, 100).await.unwrap(), []);
+        drop(read);
+        check_books(db).await;
+        // Who asks for its end by hand does not see what is held, and need not.
+        let mut tx = db.begin(ME).await.unwrap();
+        cluster::request_delete(&mut tx, &cluster, false).await.unwrap();
+        drop(tx);
+        assert_eq!(status(db, cluster.id).await, Status::Ready);
+        shrink(db, &state(db).await, cluster.id).await.unwrap();
+        assert_eq!(status(db, cluster.id).await, Status::Deprovisioning);
+        let held = reserving::of_pool(&mut db.read().await.unwrap(), "east").await.unwrap();
+        assert_eq!(held, []);
+        check_books(db).await;
+    }
+}
