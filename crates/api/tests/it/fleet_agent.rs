@@ -270,6 +270,26 @@ on_both_engines! {
         assert_eq!(mock.items().await.len(), 2);
     }
 
+    async fn who_waits_for_versions_goes_on_when_they_are_said(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let ann = paddock.owner("ann").await;
+        let mock = register(&paddock, &ann, "a").await;
+        let mut nothing = state("True", 3);
+        nothing["strimzi"] = json!([]);
+        mock.state(nothing).await.expect(204);
+        let path = kafka_path(&ask(&ann, "events").await);
+        let platform = path.replace(API, "/api/v1").replace("/kafkas/", "/instances/");
+        for _ in 0..600 {
+            let reason = ann.get(&platform).await.expect(200)["status_reason"].clone();
+            if reason.as_str().unwrap().contains("which versions it can run") {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+        }
+        mock.state(state("True", 3)).await.expect(204);
+        paddock.until(&ann, &path, "status", "provisioning").await;
+    }
+
     async fn versions_are_checked_and_the_newest_is_taken(engine: Engine) {
         let paddock = TestPaddock::start(engine).await;
         let ann = paddock.owner("ann").await;

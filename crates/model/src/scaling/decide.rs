@@ -97,7 +97,8 @@ fn grow(pool: &Pool, seen: &Seen, wanted: &Wanted, now: Time) -> Decision {
     }
     if let Some(end) = cools_until(seen.memory.shrunk_at, pool, now) {
         return Decision::stay(format!(
-            "Will grow at {end}, because {because}; a cluster was removed a short while ago."
+            "Will grow at {}, because {because}; a cluster was removed a short while ago.",
+            shown(end)
         ))
         .until(end);
     }
@@ -109,7 +110,7 @@ fn grow(pool: &Pool, seen: &Seen, wanted: &Wanted, now: Time) -> Decision {
         _ => now + pool.pace.grow_after,
     };
     if now < begins {
-        let reason = format!("Will grow at {begins} if it is still so: {because}.");
+        let reason = format!("Will grow at {} if it is still so: {because}.", shown(begins));
         return Decision::stay(reason).until(begins);
     }
     let reason = format!("One more cluster, because {because}.");
@@ -142,8 +143,14 @@ fn failed(seen: &Seen, because: &str, now: Time) -> Option<Decision> {
         )));
     }
     let again = last.since + backoff(count);
-    let reason = format!("Will grow at {again}, because {because}; {name} has failed before.");
+    let at = shown(again);
+    let reason = format!("Will grow at {at}, because {because}; {name} has failed before.");
     (now < again).then(|| Decision::stay(reason).until(again))
+}
+
+/// A time as sentences tell it: to the second.
+fn shown(at: Time) -> Time {
+    Time(at.0 - at.0.rem_euclid(1_000_000))
 }
 
 /// When the other direction is allowed again, if that is later.
@@ -174,13 +181,13 @@ fn shrink(pool: &Pool, seen: &Seen, now: Time) -> Decision {
     let idle = empty_since + pool.pace.idle_for;
     let cool = cools_until(seen.memory.grown_at, pool, now).unwrap_or(now);
     let end = idle.max(cool);
+    let since = shown(empty_since);
     if now < end {
-        let reason =
-            format!("{name} is empty since {empty_since}, and goes at {end} if it stays so.");
+        let at = shown(end);
+        let reason = format!("{name} is empty since {since}, and goes at {at} if it stays so.");
         return Decision::stay(reason).until(end);
     }
-    let reason =
-        format!("{name} goes: it is empty since {empty_since}, and nothing needs its room.");
+    let reason = format!("{name} goes: it is empty since {since}, and nothing needs its room.");
     Decision { action: Action::Shrink(cluster.id), ..Decision::stay(reason) }
 }
 

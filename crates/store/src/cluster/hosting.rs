@@ -74,6 +74,10 @@ pub async fn set(tx: &mut Tx, seen: &Cluster, hosting: &Hosting) -> Result<()> {
     if !is_counted_alone {
         note(tx, seen.id, "hosting").await?;
     }
+    // Who has its place there may have waited to hear what can be run.
+    if seen.hosting.versions != hosting.versions {
+        wake_waiting(tx, seen).await?;
+    }
     Ok(())
 }
 

@@ -54,7 +54,8 @@ fn row(event: &Event) -> [String; 6] {
 /// What it happened to, and why.
 fn detail(data: &Value) -> String {
     let text = |name| data.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let parts = [text("name").or_else(|| text("username")), text("status_reason")];
+    let name = text("name").or_else(|| text("username"));
+    let parts = [name, text("status_reason").or_else(|| text("reason"))];
     parts.into_iter().flatten().collect::<Vec<_>>().join(": ")
 }
 
@@ -88,6 +89,7 @@ mod tests {
             (r#"{"name":"web"}"#, "web"),
             (r#"{"username":"bob"}"#, "bob"),
             (r#"{"status_reason":"why"}"#, "why"),
+            (r#"{"name":"east","reason":"why"}"#, "east: why"),
             (r#"{"name":""}"#, ""),
             ("{}", ""),
             ("null", ""),
