@@ -282,10 +282,12 @@ impl Args {
     }
 
     fn runtime(&self, data_dir: &Path) -> anyhow::Result<runtime::Settings> {
+        // Who fetches images and watches over containers does so from elsewhere.
+        let dir = std::path::absolute(data_dir.join("runtime")).context("--data-dir")?;
         let registries = self.registry_auth_file.as_deref().map(runtime::registries);
         Ok(runtime::Settings {
             choice: self.runtime_choice()?,
-            dir: data_dir.join("runtime"),
+            dir,
             registries: registries.transpose()?.unwrap_or_default(),
             max_image_bytes: self.max_image_size()?,
             egress: yes_or_no("--egress", self.egress.as_deref(), true)?,

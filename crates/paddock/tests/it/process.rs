@@ -88,7 +88,7 @@ impl Setup {
 
     fn command(&self) -> Command {
         let mut command = bare(BINARY);
-        command.arg("server").envs(&self.env);
+        command.arg("server").envs(&self.env).current_dir(self.place.path());
         command.args(self.args.iter().map(|(name, value)| format!("{name}={value}")));
         command
     }

@@ -25,7 +25,9 @@ struct Yard {
 impl Yard {
     async fn open() -> Self {
         let registry = Registry::start();
+        // As whoever starts it in a directory of its own: the data is beside it.
         let setup = Setup::new().arg("--runtime", "embedded").arg("--egress", "false");
+        let setup = setup.arg("--data-dir", "data");
         let server = setup.start();
         let ann = server.http_owner("acme").await;
         let body = json!({"name": "yard", "capacity": {"cpu": 1, "ram": "256Mi"}});

@@ -1,6 +1,7 @@
 //! What is taken from a file, and what is refused with its line.
 
 use super::*;
+use crate::cluster::Settings;
 use crate::kind::Catalog;
 
 const FULL: &str = "pools:
@@ -156,6 +157,8 @@ fn what_is_wrong_is_refused_with_its_line() {
 fn the_example_is_right() {
     let pools = read(include_str!("../../../../../examples/scaling/scaling.yaml")).unwrap();
     let names: Vec<&str> = pools.iter().map(|pool| pool.name.as_str()).collect();
-    assert_eq!(names, ["batch", "services"]);
+    assert_eq!(names, ["batch", "services", "cloud"]);
     assert!(pools[1].dry_run && pools[1].hosts[0].reserved == 1);
+    let made = pools[2].template.cluster("cloud-1".into());
+    assert!(matches!(made.settings, Settings::Terraform(of) if of.module == "small"));
 }
