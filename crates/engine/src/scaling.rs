@@ -38,7 +38,6 @@ impl Reconcile for Scaling {
     const NAME: &'static str = pool::WORKER;
 
     async fn reconcile(&self, key: &str) -> Result<Next, Error> {
-        // One that is not in force any more leaves its clusters alone.
         let Some(look) = look(&self.db, &self.rules, &self.outlook, key).await? else {
             return Ok(Next::Rest);
         };

@@ -119,6 +119,35 @@ impl Host {
     }
 }
 
+impl Pool {
+    /// What is left of a pool that nobody wants any more: it makes nothing, and its clusters go when
+    /// they are empty.
+    pub fn retired(name: &str) -> Self {
+        let template = Template {
+            provider: Provider::Local,
+            cloud_provider: String::new(),
+            region: String::new(),
+            labels: BTreeMap::new(),
+            capacity: Resources::default(),
+            nodes: Vec::new(),
+            is_foreign: false,
+            settings: Settings::None,
+        };
+        Self {
+            name: name.to_owned(),
+            hosts: Vec::new(),
+            template,
+            at_least: 0,
+            at_most: 0,
+            limit: Resources::default(),
+            slack: Resources::default(),
+            largest: Vec::new(),
+            pace: Pace::default(),
+            dry_run: false,
+        }
+    }
+}
+
 impl Template {
     /// A cluster of this kind, as it is asked for.
     pub fn cluster(&self, name: String) -> NewCluster {

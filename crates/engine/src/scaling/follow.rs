@@ -61,6 +61,8 @@ impl Reader {
         }
         let mut tx = self.db.begin(Actor::Worker(pool::WORKER)).await?;
         pools.iter().for_each(|one| pool::wake(&mut tx, &one.name));
+        // Those that are not in force any more may have clusters that can go.
+        pool::resync(&mut tx).await?;
         tx.commit().await?;
         self.is_new = false;
         Ok(())

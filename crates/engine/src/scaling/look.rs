@@ -38,7 +38,8 @@ pub struct Look {
     held: Vec<Reserved>,
 }
 
-/// Looks at a pool; there is nothing to look at if none of that name is in force.
+/// Looks at a pool; one that is not in force among others is what is left of it. Where no pools are in
+/// force at all there is nothing to look at: who forgot the file wants nothing to go.
 pub async fn look(
     db: &Db,
     rules: &Rules,
@@ -46,7 +47,11 @@ pub async fn look(
     name: &str,
 ) -> store::Result<Option<Look>> {
     let pools = rules.pools();
-    let Some(pool) = pools.iter().find(|pool| pool.name == name) else { return Ok(None) };
+    if pools.is_empty() {
+        return Ok(None);
+    }
+    let pool = pools.iter().find(|pool| pool.name == name).cloned();
+    let pool = pool.unwrap_or_else(|| Pool::retired(name));
     let lines = outlook.lines().await?;
     let (mut read, at) = (db.read().await?, db.now());
     let state = pool::get(&mut read, name, at).await?;
@@ -58,7 +63,6 @@ pub async fn look(
     let waiting = share(&pools, name, &demand, &rules.catalog(), may_take);
     let idle = idle(&state, &clusters, &held, at);
     let seen = seen(&state, &clusters, &held, &idle, waiting);
-    let (pool, clusters) = (pool.clone(), clusters);
     Ok(Some(Look { pool, state, clusters, seen, idle, at, unsettled_until, held }))
 }
 

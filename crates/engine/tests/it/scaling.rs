@@ -92,6 +92,40 @@ on_both_engines! {
         check_books(&world.db).await;
     }
 
+    async fn clusters_of_a_pool_that_is_no_more_go_when_they_are_empty(engine: Engine) {
+        let room = Resources::from([("cpu", 1)]);
+        let host = Host { kind: "dinosaur".into(), instance_type: "standard".into(), reserved: 1, room };
+        let (world, clock) = start(engine, vec![Pool { hosts: vec![host], ..east(5) }]).await;
+        let (first, second) = (world.deploy(None, None, 3, 0).await, world.deploy(None, None, 3, 0).await);
+        world.until(first, Status::Running).await;
+        world.until(second, Status::Running).await;
+        assert_eq!(world.pooled().await.len(), 2);
+        world.delete(second).await;
+        world.until_gone(second).await;
+        // Who forgets the file loses nothing.
+        world.fleet.rulebook.change(|force| force.pools = Arc::default());
+        world.pass(&clock, 60).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert_eq!(world.pooled().await.len(), 2);
+        let west = pools::pool("west", [("cpu", 4)], 1);
+        world.fleet.rulebook.change(|force| force.pools = Arc::new(vec![west]));
+        until("the empty one goes", async || {
+            world.pass(&clock, 5).await;
+            world.pooled().await.len() == 1
+        })
+        .await;
+        world.pass(&clock, 60).await;
+        assert_eq!(world.get(first).await.unwrap().status, Status::Running);
+        until("no room is held any more", async || world.held().await.is_empty()).await;
+        world.delete(first).await;
+        until("the other one goes", async || {
+            world.pass(&clock, 5).await;
+            world.pooled().await.is_empty()
+        })
+        .await;
+        check_books(&world.db).await;
+    }
+
     async fn what_arrives_goes_first_to_who_has_waited_for_it(engine: Engine) {
         let (mut world, _clock) = still(engine, vec![east(1)]).await;
         world.start_driver();
