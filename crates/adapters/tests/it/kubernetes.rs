@@ -52,14 +52,14 @@ fn agent() -> Access {
     }
 }
 
-fn refused<T: std::fmt::Debug>(answer: Result<T, Fault>) -> String {
+pub(crate) fn refused<T: std::fmt::Debug>(answer: Result<T, Fault>) -> String {
     match answer {
         Err(Fault::Refused(why)) => why,
         other => panic!("not refused: {other:?}"),
     }
 }
 
-fn unavailable<T: std::fmt::Debug>(answer: Result<T, Fault>) -> String {
+pub(crate) fn unavailable<T: std::fmt::Debug>(answer: Result<T, Fault>) -> String {
     match answer {
         Err(Fault::Unavailable(why)) => why,
         other => panic!("not unavailable: {other:?}"),

@@ -1,7 +1,7 @@
 //! Runs that are interrupted: by whoever removes a cluster, by the end of a server, by a kill.
 
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use engine::port::{Order, Provider};
@@ -54,7 +54,7 @@ async fn removing_interrupts_what_is_being_made() {
 }
 
 /// Runs Terraform in a cluster's folder as a server does that dies: nobody ends it.
-fn orphan(world: &World, order: &Order) -> std::process::Child {
+fn orphan(world: &World, order: &Order) -> Child {
     let folder = world.folder(order);
     let open = |name: &str| {
         std::fs::File::options()
@@ -78,20 +78,27 @@ fn orphan(world: &World, order: &Order) -> std::process::Child {
         .unwrap()
 }
 
-#[tokio::test]
-async fn a_run_that_has_outlived_its_server_is_waited_for() {
-    let world = World::new();
+/// A run in the middle, without a server, in a folder in which these files are not written yet.
+async fn abandoned(world: &World, files: &[&str]) -> (Order, Child) {
     world.open_gate();
     let (provider, order) = (world.provider(), world.steps());
     make(&provider, &order).await.unwrap();
     drop(provider);
     std::fs::remove_file(world.path().join("gate")).unwrap();
     std::fs::remove_file(world.path().join("log")).unwrap();
-    for file in ["terraform.tfstate", "outputs.json", "run.log"] {
+    for file in files {
         std::fs::remove_file(world.folder(&order).join(file)).unwrap();
     }
-    let mut orphan = orphan(&world, &order);
+    let orphan = orphan(world, &order);
     world.until_log("begun").await;
+    (order, orphan)
+}
+
+#[tokio::test]
+async fn a_run_that_has_outlived_its_server_is_waited_for() {
+    let world = World::new();
+    let (order, mut orphan) =
+        abandoned(&world, &["terraform.tfstate", "outputs.json", "run.log"]).await;
 
     let provider = world.provider();
     for answer in [provider.status(&order).await, provider.create(&order).await] {
@@ -107,17 +114,7 @@ async fn a_run_that_has_outlived_its_server_is_waited_for() {
 #[tokio::test]
 async fn a_kill_in_the_middle_leaves_no_obstacle() {
     let world = World::new();
-    world.open_gate();
-    let (provider, order) = (world.provider(), world.steps());
-    make(&provider, &order).await.unwrap();
-    drop(provider);
-    std::fs::remove_file(world.path().join("gate")).unwrap();
-    std::fs::remove_file(world.path().join("log")).unwrap();
-    for file in ["terraform.tfstate", "outputs.json"] {
-        std::fs::remove_file(world.folder(&order).join(file)).unwrap();
-    }
-    let mut orphan = orphan(&world, &order);
-    world.until_log("begun").await;
+    let (order, mut orphan) = abandoned(&world, &["terraform.tfstate", "outputs.json"]).await;
     orphan.kill().unwrap();
     orphan.wait().unwrap();
     let left = world.folder(&order).join(".terraform.tfstate.lock.info");

@@ -3,26 +3,13 @@
 use std::time::Duration;
 
 use adapters::terraform::{Inputs, Runner};
-use engine::port::{Fault, Provider};
+use engine::port::Provider;
 use model::Secret;
 use model::cluster::{STATE, VARIABLES};
 use serde_json::json;
 
+use super::kubernetes::{refused, unavailable};
 use super::terraform::{PASSWORD, World, going, keep, make, settle, state_of};
-
-fn refused<T: std::fmt::Debug>(answer: Result<T, Fault>) -> String {
-    match answer {
-        Err(Fault::Refused(why)) => why,
-        other => panic!("not refused: {other:?}"),
-    }
-}
-
-fn unavailable<T: std::fmt::Debug>(answer: Result<T, Fault>) -> String {
-    match answer {
-        Err(Fault::Unavailable(why)) => why,
-        other => panic!("not unavailable: {other:?}"),
-    }
-}
 
 #[tokio::test]
 async fn a_module_that_is_not_there_is_refused_with_those_that_are() {

@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use model::cluster::{NewCluster, Provider, Status};
 use model::{ClusterId, OrganizationId, Resources, Time, cluster, name};
 use serde::{Deserialize, Serialize};
+use store::Tx;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::amount::{self, Amount, Availability, Capacity};
@@ -353,6 +354,19 @@ pub(crate) async fn cluster_update(
     Ok((etag(found.generation), Answer(Cluster::from(found))))
 }
 
+/// A transaction, and a cluster in it that the caller may change.
+async fn changeable(
+    app: &App,
+    caller: &Caller,
+    text: &str,
+) -> Result<(Tx, cluster::Cluster), Problem> {
+    let id = id("cluster", text)?;
+    let mut tx = app.db.begin(caller.actor()).await?;
+    let found = store::cluster::get(&mut tx, caller.scope(), id).await?;
+    caller.may_change(&found)?;
+    Ok((tx, found))
+}
+
 /// What a cluster's provider is told from now on, in the open and encrypted.
 async fn told_anew(
     app: &App,
@@ -394,11 +408,8 @@ pub(crate) async fn cluster_delete(
     Path(text): Path<String>,
     Query(removal): Query<Removal>,
 ) -> Result<(StatusCode, Answer<Cluster>), Problem> {
-    let id = id("cluster", &text)?;
     let is_forced = flag("force", removal.force.as_deref())?;
-    let mut tx = app.db.begin(caller.actor()).await?;
-    let found = store::cluster::get(&mut tx, caller.scope(), id).await?;
-    caller.may_change(&found)?;
+    let (mut tx, found) = changeable(&app, &caller, &text).await?;
     let leaving = store::cluster::request_delete(&mut tx, &found, is_forced).await?;
     tx.commit().await?;
     Ok((StatusCode::ACCEPTED, Answer(leaving.into())))

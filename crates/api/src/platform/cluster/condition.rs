@@ -4,9 +4,8 @@ use axum::Json as Answer;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 
-use super::Cluster;
+use super::{Cluster, changeable};
 use crate::caller::Caller;
-use crate::page::id;
 use crate::{App, Problem};
 
 /// Has a cluster take nothing new, and what is on it move elsewhere, as far as there is room.
@@ -20,10 +19,7 @@ pub(crate) async fn cluster_drain(
     caller: Caller,
     Path(text): Path<String>,
 ) -> Result<(StatusCode, Answer<Cluster>), Problem> {
-    let id = id("cluster", &text)?;
-    let mut tx = app.db.begin(caller.actor()).await?;
-    let found = store::cluster::get(&mut tx, caller.scope(), id).await?;
-    caller.may_change(&found)?;
+    let (mut tx, found) = changeable(&app, &caller, &text).await?;
     let drained = store::cluster::drain(&mut tx, &found).await?;
     tx.commit().await?;
     Ok((StatusCode::ACCEPTED, Answer(drained.into())))
@@ -38,10 +34,7 @@ pub(crate) async fn cluster_undrain(
     caller: Caller,
     Path(text): Path<String>,
 ) -> Result<Answer<Cluster>, Problem> {
-    let id = id("cluster", &text)?;
-    let mut tx = app.db.begin(caller.actor()).await?;
-    let found = store::cluster::get(&mut tx, caller.scope(), id).await?;
-    caller.may_change(&found)?;
+    let (mut tx, found) = changeable(&app, &caller, &text).await?;
     let back = store::cluster::undrain(&mut tx, &found).await?;
     tx.commit().await?;
     Ok(Answer(back.into()))
@@ -56,10 +49,7 @@ pub(crate) async fn cluster_retry(
     caller: Caller,
     Path(text): Path<String>,
 ) -> Result<(StatusCode, Answer<Cluster>), Problem> {
-    let id = id("cluster", &text)?;
-    let mut tx = app.db.begin(caller.actor()).await?;
-    let found = store::cluster::get(&mut tx, caller.scope(), id).await?;
-    caller.may_change(&found)?;
+    let (mut tx, found) = changeable(&app, &caller, &text).await?;
     let again = store::cluster::retry(&mut tx, &found).await?;
     tx.commit().await?;
     Ok((StatusCode::ACCEPTED, Answer(again.into())))
