@@ -3,11 +3,13 @@
 //! Every call can be repeated and finds its own work of before. None waits for long: each has a limit
 //! of its own, and what is down says so at once until it is tried again.
 
+mod executor;
 mod provider;
 
 use futures_util::future::BoxFuture;
 use model::Secret;
 
+pub use executor::{Applied, Doing, Executor, Files, Log, Observed, Task};
 pub use provider::{Access, Made, Order, Progress, Provider};
 
 /// Why a foreign system did not do it, as a sentence that a user can act on.

@@ -25,6 +25,12 @@ pub enum Kind {
     Instance,
     /// A pool of clusters.
     Pool,
+    /// A template.
+    Template,
+    /// An environment.
+    Environment,
+    /// A resource of an environment.
+    Resource,
 }
 
 text_enum!(Kind {
@@ -35,6 +41,9 @@ text_enum!(Kind {
     Deployment => "deployment",
     Instance => "instance",
     Pool => "pool",
+    Template => "template",
+    Environment => "environment",
+    Resource => "resource",
 });
 
 /// Who makes a change.

@@ -131,6 +131,12 @@ ids! {
     DeploymentId;
     /// Names an instance.
     InstanceId;
+    /// Names one version of a template.
+    TemplateId;
+    /// Names an environment.
+    EnvironmentId;
+    /// Names a resource of an environment.
+    ResourceId;
 }
 
 #[cfg(test)]

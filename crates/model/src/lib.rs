@@ -7,6 +7,7 @@ pub mod agent;
 pub mod backoff;
 pub mod cluster;
 pub mod deployment;
+pub mod environment;
 pub mod event;
 pub mod id;
 pub mod instance;
@@ -19,10 +20,12 @@ pub mod organization;
 pub mod quantity;
 pub mod quota;
 pub mod replica;
+pub mod resource;
 pub mod resources;
 pub mod scaling;
 pub mod search;
 pub mod secret;
+pub mod template;
 mod text_enum;
 pub mod time;
 pub mod user;
@@ -31,7 +34,10 @@ pub mod world;
 pub mod yaml;
 
 pub use agent::ReplicaId;
-pub use id::{ClusterId, DeploymentId, InstanceId, InviteId, OrganizationId, UserId, Xid};
+pub use id::{
+    ClusterId, DeploymentId, EnvironmentId, InstanceId, InviteId, OrganizationId, ResourceId,
+    TemplateId, UserId, Xid,
+};
 pub use invalid::Invalid;
 pub use quantity::Quantity;
 pub use replica::Replica;

@@ -10,6 +10,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0002_instance", include_str!("../migrations/0002_instance.sql")),
     ("0003_cluster_provider", include_str!("../migrations/0003_cluster_provider.sql")),
     ("0004_pool", include_str!("../migrations/0004_pool.sql")),
+    ("0005_environment", include_str!("../migrations/0005_environment.sql")),
 ];
 
 /// Brings the database up to date, in one transaction.

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use model::{
-    ClusterId, DeploymentId, InstanceId, InviteId, OrganizationId, Quantity, Time, UserId,
+    ClusterId, DeploymentId, EnvironmentId, InstanceId, InviteId, OrganizationId, Quantity,
+    ResourceId, TemplateId, Time, UserId,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -186,12 +187,20 @@ words!(
     ClusterId,
     DeploymentId,
     InstanceId,
+    TemplateId,
+    EnvironmentId,
+    ResourceId,
     model::user::Role,
     model::user::Access,
     model::cluster::Status,
     model::cluster::Provider,
     model::deployment::Status,
     model::instance::Status,
+    model::environment::Status,
+    model::environment::OnDrift,
+    model::resource::Status,
+    model::template::Executor,
+    model::template::Act,
     model::event::Kind,
     model::scaling::Wish,
 );

@@ -1,0 +1,126 @@
+//! Environments: what was made from templates, as a whole.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::text_enum::text_enum;
+use crate::{EnvironmentId, OrganizationId, Time, UserId};
+
+/// Where an environment is on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// Its resources are made or changed.
+    Deploying,
+    /// All is made; whether it works is looked at.
+    Validating,
+    /// It works.
+    Deployed,
+    /// Something could not be done, or does not work; the reason says what.
+    Failed,
+    /// Its resources are taken away.
+    Destroying,
+    /// It is gone.
+    Destroyed,
+}
+
+text_enum!(Status {
+    Deploying => "deploying",
+    Validating => "validating",
+    Deployed => "deployed",
+    Failed => "failed",
+    Destroying => "destroying",
+    Destroyed => "destroyed",
+});
+
+impl Status {
+    /// May an environment go from here to `next`?
+    pub fn may_become(self, next: Status) -> bool {
+        use Status::{Deployed, Deploying, Destroyed, Destroying, Failed, Validating};
+        match self {
+            Deploying => matches!(next, Validating | Failed | Destroying),
+            Validating => matches!(next, Deployed | Failed | Deploying | Destroying),
+            Deployed => matches!(next, Deploying | Failed | Destroying),
+            Failed => matches!(next, Deploying | Validating | Deployed | Destroying),
+            Destroying => matches!(next, Destroyed | Failed),
+            Destroyed => false,
+        }
+    }
+
+    /// As people say it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Status::Deploying => "Deploying",
+            Status::Validating => "Deployed - Waiting / validating",
+            Status::Deployed => "Deployed - OK",
+            Status::Failed => "Deployed - Fail",
+            Status::Destroying => "Destroying",
+            Status::Destroyed => "Destroyed",
+        }
+    }
+}
+
+/// What is done when a resource is not as it was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnDrift {
+    /// It is said.
+    #[default]
+    Report,
+    /// It is mended.
+    Repair,
+}
+
+text_enum!(OnDrift {
+    Report => "report",
+    Repair => "repair",
+});
+
+/// What shall become of an environment.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Environment {
+    /// Its id.
+    pub id: EnvironmentId,
+    /// Whose it is.
+    pub organization_id: OrganizationId,
+    /// Its name, a DNS label, unique in its organization.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// What users wrote on it.
+    pub tags: BTreeMap<String, String>,
+    /// The templates that it is made from, `name@version`.
+    pub templates: Vec<String>,
+    /// What was set.
+    pub parameters: Map<String, Value>,
+    /// What is done when a resource is not as it was made.
+    pub on_drift: OnDrift,
+    /// Where it is on its way.
+    pub status: Status,
+    /// Why it is there.
+    pub status_reason: String,
+    /// Since when.
+    pub status_since: Time,
+    /// How much of what is to be done is done, in percent.
+    pub progress: i64,
+    /// Where its users begin.
+    pub entry_points: Vec<String>,
+    /// Was it asked to stop what goes on?
+    pub is_cancelled: bool,
+    /// When it shall be destroyed.
+    pub destroy_at: Option<Time>,
+    /// Of how many reminders of that its users were told.
+    pub reminders: i64,
+    /// Who asked for it, by id: what it makes is made in that user's name.
+    pub created_by: UserId,
+    /// Counts the changes of what users set.
+    pub generation: i64,
+    /// When it was asked for.
+    pub created_at: Time,
+    /// When it last changed.
+    pub updated_at: Time,
+    /// When it was gone.
+    pub destroyed_at: Option<Time>,
+}

@@ -1,0 +1,156 @@
+//! Resources: the nodes of environments, as they are.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::template::{Act, Existing, Node};
+use crate::text_enum::text_enum;
+use crate::{EnvironmentId, OrganizationId, ResourceId, Time};
+
+/// Where a resource is on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// Something is to be done; it waits for its turn.
+    Pending,
+    /// What has to be done is found out.
+    Planning,
+    /// It is made or changed.
+    Applying,
+    /// It is as it should be.
+    Applied,
+    /// It could not be done; the reason says why.
+    Failed,
+    /// It is not as it was made.
+    Drifted,
+    /// It is taken away.
+    Destroying,
+    /// It is gone.
+    Destroyed,
+}
+
+text_enum!(Status {
+    Pending => "pending",
+    Planning => "planning",
+    Applying => "applying",
+    Applied => "applied",
+    Failed => "failed",
+    Drifted => "drifted",
+    Destroying => "destroying",
+    Destroyed => "destroyed",
+});
+
+impl Status {
+    /// May a resource go from here to `next`?
+    pub fn may_become(self, next: Status) -> bool {
+        use Status::{
+            Applied, Applying, Destroyed, Destroying, Drifted, Failed, Pending, Planning,
+        };
+        match self {
+            Pending => matches!(next, Planning | Destroying | Applied | Failed | Destroyed),
+            Planning => matches!(next, Applying | Destroying | Applied | Failed | Pending),
+            Applying => matches!(next, Applied | Failed | Pending),
+            Applied => matches!(next, Pending | Drifted),
+            Drifted => matches!(next, Pending | Applied),
+            Failed => matches!(next, Pending),
+            // What is replaced is made again.
+            Destroying => matches!(next, Destroyed | Planning | Failed | Pending),
+            Destroyed => false,
+        }
+    }
+
+    /// Does its executor have it?
+    pub fn is_running(self) -> bool {
+        matches!(self, Status::Planning | Status::Applying | Status::Destroying)
+    }
+}
+
+/// One field that is not what it was made as.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    /// Which field, as a path.
+    pub field: String,
+    /// What it was made as; none if it was not there.
+    pub made: Option<Value>,
+    /// What it is; none if it is gone.
+    pub found: Option<Value>,
+}
+
+/// Something of Paddock's own that was made for a resource.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// What kind of subject it is: `deployment`, `instance`.
+    pub kind: String,
+    /// Its id.
+    pub id: String,
+}
+
+/// A resource of an environment.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Resource {
+    /// Its id.
+    pub id: ResourceId,
+    /// The environment that it is part of.
+    pub environment_id: EnvironmentId,
+    /// Whose it is.
+    pub organization_id: OrganizationId,
+    /// What it shall be.
+    pub node: Node,
+    /// What is to be done, or is being done.
+    pub act: Act,
+    /// Where it is on its way.
+    pub status: Status,
+    /// Why it is there.
+    pub status_reason: String,
+    /// Since when.
+    pub status_since: Time,
+    /// How far the step is that goes on, in percent.
+    pub progress: i64,
+    /// The print of what was last applied.
+    pub print: Option<String>,
+    /// What its executor was last told, without expressions.
+    pub applied: Option<Map<String, Value>>,
+    /// What it gives to others. Nothing secret is in it.
+    pub outputs: Map<String, Value>,
+    /// What of Paddock's own was made for it.
+    pub link: Option<Link>,
+    /// What is not as it was made.
+    pub drift: Vec<Difference>,
+    /// What is there and was not made by Paddock.
+    pub unexpected: Vec<String>,
+    /// When it was last looked at.
+    pub observed_at: Option<Time>,
+    /// How often its step failed in a row.
+    pub attempts: i64,
+    /// Grows whenever another server takes over its step.
+    pub fence: i64,
+    /// Counts the changes of what shall be.
+    pub generation: i64,
+    /// When it was first asked for.
+    pub created_at: Time,
+    /// When it last changed.
+    pub updated_at: Time,
+}
+
+impl Resource {
+    /// As the planner sees it.
+    pub fn existing(&self) -> Existing {
+        Existing {
+            name: self.node.name.clone(),
+            executor: self.node.executor,
+            status: self.status,
+            print: self.print.clone(),
+            applied: self.applied.clone(),
+            outputs: self.outputs.clone(),
+            after: self.node.after.clone(),
+        }
+    }
+}
+
+/// The outputs of resources that are there, by name, for expressions.
+pub fn outputs(all: &[Resource]) -> BTreeMap<String, Map<String, Value>> {
+    let known = all.iter().filter(|one| one.print.is_some());
+    known.map(|one| (one.node.name.clone(), one.outputs.clone())).collect()
+}
