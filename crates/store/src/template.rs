@@ -1,0 +1,264 @@
+//! Templates: publishing them, finding them, taking them out of use. What is published never changes.
+
+use std::collections::BTreeMap;
+
+use data_encoding::BASE64;
+use model::event::Kind;
+use model::template::Template;
+use model::{OrganizationId, TemplateId, Time};
+use serde::Serialize;
+
+use crate::db::{Json, Row, Select, params, readable, sql};
+use crate::{Error, Page, Read, Result, Scope, Tx, event};
+
+macro_rules! columns {
+    () => {
+        "id, organization_id, body, hash, deprecated_at, deprecated_why, created_by, created_at"
+    };
+}
+
+/// Files that were published with a template, by their paths.
+pub type Files = BTreeMap<String, Vec<u8>>;
+
+/// A template that was published.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Published {
+    /// Its id.
+    pub id: TemplateId,
+    /// Whose it is; nobody's when it is shared by all.
+    pub organization_id: Option<OrganizationId>,
+    /// What it says.
+    #[serde(flatten)]
+    pub template: Template,
+    /// Of what it says, and of its files.
+    pub hash: String,
+    /// Since when nothing new should be made from it.
+    pub deprecated_at: Option<Time>,
+    /// What to use instead.
+    pub deprecated_why: Option<String>,
+    /// Who published it.
+    pub created_by: String,
+    /// When it was published.
+    pub created_at: Time,
+}
+
+impl Published {
+    /// What it is called: `name@version`.
+    pub fn reference(&self) -> String {
+        format!("{}@{}", self.template.name, self.template.version)
+    }
+}
+
+/// A template to publish.
+#[derive(Debug)]
+pub struct NewTemplate<'a> {
+    /// Whose it is; nobody's when it is shared by all.
+    pub organization_id: Option<OrganizationId>,
+    /// What it says.
+    pub template: &'a Template,
+    /// As it was written.
+    pub source: &'a str,
+    /// What comes with it.
+    pub files: &'a Files,
+    /// Of what it says, and of its files.
+    pub hash: &'a str,
+}
+
+/// Which templates are wanted.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Of that name.
+    pub name: Option<String>,
+    /// Of that version.
+    pub version: Option<String>,
+}
+
+/// Publishes a template; the second value says whether it is new. The same one again changes nothing,
+/// another one under the same name and version is refused.
+pub async fn publish(tx: &mut Tx, new: &NewTemplate<'_>) -> Result<(Published, bool)> {
+    let (id, now, by) = (tx.id::<TemplateId>(), tx.now(), tx.actor().to_string());
+    let of = new.template;
+    let made = tx
+        .first(
+            sql!(
+                "INSERT INTO template (id, organization_id, name, version, description, tags, git_commit, ",
+                "body, source, hash, created_by, created_at, updated_at) ",
+                "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12) ",
+                "ON CONFLICT DO NOTHING RETURNING ",
+                columns!()
+            ),
+            params![
+                id,
+                new.organization_id,
+                of.name,
+                of.version,
+                of.description,
+                of.tags,
+                of.commit,
+                Json(of),
+                new.source,
+                new.hash,
+                by,
+                now
+            ],
+        )
+        .await?;
+    let Some(row) = made else {
+        let there = exactly(tx, new.organization_id, &of.name, &of.version).await?;
+        return match there {
+            Some(there) if there.hash == new.hash => Ok((there, false)),
+            _ => Err(Error::Conflict(format!(
+                "{}@{} is published with other content and never changes: publish another version",
+                of.name, of.version
+            ))),
+        };
+    };
+    for (path, content) in new.files {
+        let sql =
+            sql!("INSERT INTO template_file (template_id, path, content) VALUES ($1, $2, $3)");
+        tx.run(sql, params![id, path, BASE64.encode(content)]).await?;
+    }
+    let made = from_row(row)?;
+    note(tx, &made, "published").await?;
+    Ok((made, true))
+}
+
+async fn exactly(
+    read: &mut Read,
+    organization: Option<OrganizationId>,
+    name: &str,
+    version: &str,
+) -> Result<Option<Published>> {
+    let sql = sql!(
+        "SELECT ",
+        columns!(),
+        " FROM template WHERE name = $2 AND version = $3 AND deleted_at IS NULL ",
+        "AND COALESCE(organization_id, '') = COALESCE($1, '')"
+    );
+    let row = read.first(sql, params![organization, name, version]).await?;
+    row.map(from_row).transpose()
+}
+
+/// One template: the organization's own, or the shared one.
+pub async fn get(read: &mut Read, scope: Scope, name: &str, version: &str) -> Result<Published> {
+    let filter = Filter { name: Some(name.to_owned()), version: Some(version.to_owned()) };
+    let own = scope.organization();
+    let select =
+        Select::new(concat!("SELECT ", columns!(), " FROM template WHERE deleted_at IS NULL"));
+    let rows = restricted(select, own.as_ref(), &filter)
+        // Whoever has one of their own means that one.
+        .text(" ORDER BY CASE WHEN organization_id IS NULL THEN 1 ELSE 0 END, id LIMIT 1")
+        .all(read)
+        .await?;
+    let found = rows.into_iter().next();
+    let reference = format!("{name}@{version}");
+    from_row(found.ok_or_else(|| Error::not_found("template", reference))?)
+}
+
+/// The template with this id.
+pub async fn by_id(read: &mut Read, id: TemplateId) -> Result<Published> {
+    let sql = sql!("SELECT ", columns!(), " FROM template WHERE id = $1");
+    let row = read.first(sql, params![id]).await?;
+    from_row(row.ok_or_else(|| Error::not_found("template", id))?)
+}
+
+/// A part of the templates that may be seen, by id.
+pub async fn list(
+    read: &mut Read,
+    scope: Scope,
+    filter: &Filter,
+    page: &Page,
+) -> Result<Vec<Published>> {
+    let own = scope.organization();
+    let select =
+        Select::new(concat!("SELECT ", columns!(), " FROM template WHERE deleted_at IS NULL"));
+    let rows = restricted(select, own.as_ref(), filter)
+        .and("id > ?", page.after.as_ref())
+        .then("ORDER BY id LIMIT ?", &page.limit)
+        .then("OFFSET ?", &page.skip)
+        .all(read)
+        .await?;
+    Ok(readable(rows, from_row))
+}
+
+fn restricted<'a>(
+    select: Select<'a>,
+    own: Option<&'a OrganizationId>,
+    filter: &'a Filter,
+) -> Select<'a> {
+    select
+        .and("(organization_id = ? OR organization_id IS NULL)", own)
+        .and("name = ?", filter.name.as_ref())
+        .and("version = ?", filter.version.as_ref())
+}
+
+/// What was published with a template.
+pub async fn files(read: &mut Read, id: TemplateId) -> Result<Files> {
+    let sql = sql!("SELECT path, content FROM template_file WHERE template_id = $1 ORDER BY path");
+    let rows = read.all(sql, params![id]).await?;
+    let read = |mut row: Row| {
+        let (path, content) = (row.take()?, row.take::<String>()?);
+        let content = BASE64.decode(content.as_bytes());
+        Ok((path, content.map_err(|error| Error::Broken(format!("a file: {error}")))?))
+    };
+    rows.into_iter().map(read).collect()
+}
+
+/// A template as it was written.
+pub async fn source(read: &mut Read, id: TemplateId) -> Result<String> {
+    let row = read.first(sql!("SELECT source FROM template WHERE id = $1"), params![id]).await?;
+    row.ok_or_else(|| Error::not_found("template", id))?.take()
+}
+
+/// Says that nothing new should be made from a template, and why; or takes that back.
+pub async fn set_deprecated(
+    tx: &mut Tx,
+    mut template: Published,
+    why: Option<&str>,
+) -> Result<Published> {
+    let now = tx.now();
+    let at = why.map(|_| template.deprecated_at.unwrap_or(now));
+    let sql = sql!(
+        "UPDATE template SET deprecated_at = $2, deprecated_why = $3, updated_at = $4 ",
+        "WHERE id = $1 AND deleted_at IS NULL"
+    );
+    if tx.run(sql, params![template.id, at, why, now]).await? == 0 {
+        return Err(Error::not_found("template", template.reference()));
+    }
+    (template.deprecated_at, template.deprecated_why) = (at, why.map(str::to_owned));
+    note(tx, &template, if at.is_some() { "deprecated" } else { "restored" }).await?;
+    Ok(template)
+}
+
+/// Deletes a template that no environment is made from.
+pub async fn delete(tx: &mut Tx, template: &Published) -> Result<()> {
+    let now = tx.now();
+    let sql = sql!(
+        "UPDATE template SET deleted_at = $2, updated_at = $2 WHERE id = $1 AND deleted_at IS NULL ",
+        "AND NOT EXISTS (SELECT 1 FROM environment_template u WHERE u.template_id = template.id)"
+    );
+    if tx.run(sql, params![template.id, now]).await? == 0 {
+        return Err(Error::Conflict(format!(
+            "{} is used by environments: destroy them or move them to another version first",
+            template.reference()
+        )));
+    }
+    note(tx, template, "deleted").await
+}
+
+async fn note(tx: &mut Tx, template: &Published, change: &str) -> Result<()> {
+    event::append(tx, Kind::Template, template.id, template.organization_id, change, template).await
+}
+
+fn from_row(mut row: Row) -> Result<Published> {
+    Ok(Published {
+        id: row.take()?,
+        organization_id: row.take()?,
+        template: row.take::<Json<_>>()?.0,
+        hash: row.take()?,
+        deprecated_at: row.take()?,
+        deprecated_why: row.take()?,
+        created_by: row.take()?,
+        created_at: row.take()?,
+    })
+}
