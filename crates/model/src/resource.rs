@@ -116,6 +116,8 @@ pub struct Resource {
     pub outputs: Map<String, Value>,
     /// What of Paddock's own was made for it.
     pub link: Option<Link>,
+    /// What exists already and shall be taken over, as the executor names it.
+    pub adopt: Option<String>,
     /// What is not as it was made.
     pub drift: Vec<Difference>,
     /// What is there and was not made by Paddock.

@@ -89,6 +89,8 @@ CREATE TABLE resource (
     -- What of Paddock's own was made for it.
     link_kind       TEXT,
     link_id         TEXT,
+    -- What exists already and shall be taken over.
+    adopt           TEXT,
     drift           TEXT NOT NULL DEFAULT '[]',
     unexpected      TEXT NOT NULL DEFAULT '[]',
     observed_at     BIGINT,

@@ -25,7 +25,7 @@ pub const WORKER: &str = "resource";
 macro_rules! columns {
     () => {
         "id, environment_id, organization_id, node, act, status, status_reason, status_since, progress, \
-         print, applied, outputs, link_kind, link_id, drift, unexpected, observed_at, attempts, fence, \
+         print, applied, outputs, link_kind, link_id, adopt, drift, unexpected, observed_at, attempts, fence, \
          generation, created_at, updated_at"
     };
 }
@@ -180,7 +180,8 @@ async fn write(tx: &mut Tx, now: &Resource) -> Result<()> {
         "UPDATE resource SET executor = $2, node = $3, act = $4, status = $5, status_reason = $6, ",
         "status_since = $7, progress = $8, print = $9, applied = $10, outputs = $11, link_kind = $12, ",
         "link_id = $13, drift = $14, unexpected = $15, observed_at = $16, attempts = $17, ",
-        "generation = $18, updated_at = $19 WHERE id = $1 AND deleted_at IS NULL AND fence = $20"
+        "generation = $18, updated_at = $19, adopt = $21 ",
+        "WHERE id = $1 AND deleted_at IS NULL AND fence = $20"
     );
     let link = now.link.as_ref();
     match tx
@@ -206,7 +207,8 @@ async fn write(tx: &mut Tx, now: &Resource) -> Result<()> {
                 now.attempts,
                 now.generation,
                 now.updated_at,
-                now.fence
+                now.fence,
+            now.adopt
             ],
         )
         .await?
@@ -297,6 +299,7 @@ fn from_row(mut row: Row) -> Result<Resource> {
         applied: row.take::<Json<_>>()?.0,
         outputs: row.take::<Json<_>>()?.0,
         link: link(row.take()?, row.take()?),
+        adopt: row.take()?,
         drift: row.take::<Json<_>>()?.0,
         unexpected: row.take::<Json<_>>()?.0,
         observed_at: row.take()?,
