@@ -7,6 +7,8 @@
 pub mod cluster;
 pub mod deployment;
 mod driver;
+pub mod environment;
+pub mod executor;
 pub mod housekeeping;
 pub mod instance;
 pub mod local_agent;
@@ -15,6 +17,7 @@ mod metrics;
 pub mod placement;
 pub mod port;
 mod reconcile;
+pub mod resource;
 pub mod rules;
 pub mod scaling;
 pub mod sealed;

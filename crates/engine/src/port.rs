@@ -4,12 +4,14 @@
 //! of its own, and what is down says so at once until it is tried again.
 
 mod executor;
+mod probe;
 mod provider;
 
 use futures_util::future::BoxFuture;
 use model::Secret;
 
 pub use executor::{Applied, Doing, Executor, Files, Log, Observed, Task};
+pub use probe::Probe;
 pub use provider::{Access, Made, Order, Progress, Provider};
 
 /// Why a foreign system did not do it, as a sentence that a user can act on.

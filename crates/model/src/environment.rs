@@ -1,5 +1,7 @@
 //! Environments: what was made from templates, as a whole.
 
+mod turn;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -7,6 +9,8 @@ use serde_json::{Map, Value};
 
 use crate::text_enum::text_enum;
 use crate::{EnvironmentId, OrganizationId, Time, UserId};
+
+pub use turn::{Turn, turn};
 
 /// Where an environment is on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -1,0 +1,151 @@
+//! Whether an environment works: its entry points and the status addresses of its resources answer.
+
+use std::time::Duration;
+
+use model::Time;
+use model::environment::{Environment, Status};
+use model::event::Actor;
+use model::resource::{self, Resource};
+use model::template::{Context, expand_entry_points, fill_text};
+use store::Scope;
+
+use super::Environments;
+use crate::{Error, Reconcile as _};
+
+/// How often what does not work yet is looked at.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+/// How often what works is looked at.
+const WATCH: Duration = Duration::from_secs(30);
+/// How long something new may take until it works.
+const PATIENCE: Duration = Duration::from_mins(5);
+/// So many looks in a row must find that it does not work before that is believed.
+const MISSES: u32 = 3;
+
+/// An address that has to answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Address {
+    /// What it belongs to, for users.
+    of: String,
+    url: String,
+    /// Must it say 200 to 299? An entry point may also ask to sign in.
+    is_strict: bool,
+}
+
+impl Environments {
+    /// Looks whether it works, and says so; when to look again.
+    pub(super) async fn look_after(&self, seen: &Environment) -> Result<Option<Time>, Error> {
+        let mut read = self.db.read().await?;
+        let all = store::resource::of(&mut read, seen.id).await?;
+        // Something of it failed: that it answers all the same does not count.
+        if seen.status == Status::Failed && all.iter().any(|one| !is_there(one)) {
+            return Ok(None);
+        }
+        let (entry_points, addresses) = self.addresses(&mut read, seen, &all).await?;
+        drop(read);
+        let mut broken = None;
+        for address in &addresses {
+            if let Err(why) = self.ask(address).await {
+                broken = Some(format!("{} does not work: {why}", address.of));
+                break;
+            }
+        }
+        let now = self.db.now();
+        let Some(why) = broken else {
+            self.missed(seen.id, false);
+            self.settle(seen, Status::Deployed, "It works.", &entry_points).await?;
+            return Ok((!addresses.is_empty()).then(|| now + WATCH));
+        };
+        let is_late = seen.status_since + PATIENCE <= now;
+        if seen.status == Status::Deployed && self.missed(seen.id, true) >= MISSES
+            || seen.status == Status::Validating && is_late
+        {
+            self.settle(seen, Status::Failed, &why, &entry_points).await?;
+        } else if seen.status == Status::Validating {
+            self.explain(seen, &why).await?;
+        }
+        Ok(Some(now + if seen.status == Status::Failed { WATCH } else { LOOK_AGAIN }))
+    }
+
+    async fn ask(&self, address: &Address) -> Result<(), String> {
+        let status = self.probe.get(&address.url).await.map_err(|fault| fault.to_string())?;
+        let is_good = if address.is_strict { (200..300).contains(&status) } else { status < 500 };
+        if is_good { Ok(()) } else { Err(format!("{} answers {status}", address.url)) }
+    }
+
+    /// Entry points for users, and all that has to answer.
+    async fn addresses(
+        &self,
+        read: &mut store::Read,
+        seen: &Environment,
+        all: &[Resource],
+    ) -> Result<(Vec<String>, Vec<Address>), Error> {
+        let mut templates = Vec::new();
+        for id in store::environment::templates(read, seen.id).await? {
+            templates.push(store::template::by_id(read, id).await?.template);
+        }
+        let (parameters, texts) = expand_entry_points(&templates, &seen.parameters);
+        let context = Context {
+            environment_id: seen.id.to_string(),
+            environment_name: seen.name.clone(),
+            parameters,
+            outputs: resource::outputs(all),
+        };
+        let mut found = Vec::new();
+        for one in all {
+            let Some(text) = &one.node.health else { continue };
+            // What it names may be gone for a while; then it does not work, and says so.
+            let url = fill_text(text, Some(&one.node), &context).unwrap_or_else(|_| text.clone());
+            found.push(Address { of: one.node.name.clone(), url, is_strict: true });
+        }
+        let entry_points: Vec<String> =
+            texts.iter().filter_map(|text| fill_text(text, None, &context).ok()).collect();
+        let pages = entry_points.iter().filter(|url| url.starts_with("http"));
+        found.extend(pages.map(|url| Address {
+            of: "the entry point".into(),
+            url: url.clone(),
+            is_strict: false,
+        }));
+        Ok((entry_points, found))
+    }
+
+    async fn settle(
+        &self,
+        seen: &Environment,
+        to: Status,
+        reason: &str,
+        entry_points: &[String],
+    ) -> Result<(), Error> {
+        let is_news = seen.status != to || seen.entry_points != entry_points;
+        if !is_news {
+            return Ok(());
+        }
+        let mut tx = self.db.begin(Actor::Worker(Self::NAME)).await?;
+        let mut now = store::environment::take(&mut tx, Scope::All, seen.id).await?;
+        if now.status != seen.status || now.generation != seen.generation {
+            return Ok(());
+        }
+        now.entry_points = entry_points.to_vec();
+        now.progress = 100;
+        if now.status == to {
+            store::environment::save(&mut tx, &mut now, "updated").await?;
+        } else {
+            store::environment::advance(&mut tx, &mut now, to, reason).await?;
+        }
+        Ok(tx.commit().await?)
+    }
+
+    async fn explain(&self, seen: &Environment, why: &str) -> Result<(), Error> {
+        let mut tx = self.db.begin(Actor::Worker(Self::NAME)).await?;
+        let mut now = store::environment::take(&mut tx, Scope::All, seen.id).await?;
+        if now.status == seen.status {
+            let progress = now.progress;
+            store::environment::explain(&mut tx, &mut now, why, progress).await?;
+            tx.commit().await?;
+        }
+        Ok(())
+    }
+}
+
+fn is_there(one: &Resource) -> bool {
+    matches!(one.status, resource::Status::Applied | resource::Status::Drifted)
+}

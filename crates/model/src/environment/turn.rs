@@ -1,0 +1,181 @@
+//! What happens next in an environment: which steps begin, what waits for what, and when it is over.
+
+use std::collections::HashMap;
+
+use super::{Environment, Status};
+use crate::resource::{self, Resource};
+use crate::template::Act;
+
+/// What happens next.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// Resources whose step begins, as numbers in the list.
+    pub begin: Vec<usize>,
+    /// Resources that wait, and for what.
+    pub waits: Vec<(usize, String)>,
+    /// Where the environment goes, and why.
+    pub outcome: Option<(Status, String)>,
+    /// How much is as it should be, in percent.
+    pub progress: i64,
+    /// What goes on, as a sentence.
+    pub words: String,
+}
+
+/// What happens next in an environment whose resources are made, changed or destroyed; so many steps
+/// run at once.
+pub fn turn(environment: &Environment, all: &[Resource], at_once: usize) -> Turn {
+    let seen = Seen::new(environment, all);
+    let running = all.iter().filter(|one| one.status.is_running()).count();
+    let mut turn = Turn { progress: seen.progress(), ..Turn::default() };
+    if !environment.is_cancelled {
+        for i in 0..all.len() {
+            match seen.wait(i) {
+                Wait::Over => {}
+                Wait::None if running + turn.begin.len() < at_once => turn.begin.push(i),
+                Wait::None => turn.waits.push((i, "Waits for its turn.".to_owned())),
+                Wait::For(words) => turn.waits.push((i, words)),
+            }
+        }
+    }
+    if running == 0 && turn.begin.is_empty() {
+        turn.outcome = Some(seen.outcome());
+    }
+    let is_one = running + turn.begin.len() == 1;
+    turn.words = format!(
+        "{} of {} done; {} {} on.",
+        all.iter().filter(|one| seen.is_settled(one)).count(),
+        all.len(),
+        running + turn.begin.len(),
+        if is_one { "goes" } else { "go" }
+    );
+    turn
+}
+
+/// Why a step does not begin.
+enum Wait {
+    /// There is nothing to do, or it is being done, or it failed.
+    Over,
+    /// It can begin.
+    None,
+    /// It waits for that.
+    For(String),
+}
+
+struct Seen<'a> {
+    environment: &'a Environment,
+    all: &'a [Resource],
+    by_name: HashMap<&'a str, usize>,
+    /// How many that are still there have to go before each.
+    dependents: Vec<u32>,
+    is_making: bool,
+}
+
+impl<'a> Seen<'a> {
+    fn new(environment: &'a Environment, all: &'a [Resource]) -> Self {
+        let by_name: HashMap<&str, usize> =
+            all.iter().enumerate().map(|(i, one)| (one.node.name.as_str(), i)).collect();
+        let is_leaving = environment.status == Status::Destroying;
+        let mut dependents = vec![0; all.len()];
+        for one in all.iter().filter(|one| is_leaving || one.act == Act::Destroy) {
+            for before in one.node.after.iter().filter_map(|name| by_name.get(name.as_str())) {
+                dependents[*before] += 1;
+            }
+        }
+        let is_making =
+            all.iter().any(|one| !matches!(one.act, Act::Destroy | Act::Nothing));
+        Self { environment, all, by_name, dependents, is_making }
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.environment.status == Status::Destroying
+    }
+
+    fn is_settled(&self, one: &Resource) -> bool {
+        use resource::Status::{Applied, Drifted};
+        !self.is_leaving() && one.act == Act::Nothing && matches!(one.status, Applied | Drifted)
+    }
+
+    fn wait(&self, i: usize) -> Wait {
+        let one = &self.all[i];
+        if one.status.is_running() {
+            return Wait::Over;
+        }
+        if self.is_leaving() || one.act == Act::Destroy {
+            return self.wait_to_go(i);
+        }
+        if one.status != resource::Status::Pending {
+            return Wait::Over;
+        }
+        let missing = one.node.after.iter().find(|name| {
+            let before = self.by_name.get(name.as_str()).map(|&i| &self.all[i]);
+            before.is_some_and(|before| !self.is_settled(before))
+        });
+        missing.map_or(Wait::None, |name| Wait::For(self.waits_for(name)))
+    }
+
+    fn wait_to_go(&self, i: usize) -> Wait {
+        let one = &self.all[i];
+        if one.status == resource::Status::Failed && one.act == Act::Destroy {
+            return Wait::Over;
+        }
+        if self.dependents[i] > 0 {
+            let name = &one.node.name;
+            let user = self.all.iter().find(|other| other.node.after.contains(name));
+            let user = user.map(|user| user.node.name.as_str()).unwrap_or_default();
+            return Wait::For(format!("Waits until {user} is gone, which needs it."));
+        }
+        // Who used it is changed first.
+        if !self.is_leaving() && self.is_making {
+            return Wait::For("Waits until everything else is made.".into());
+        }
+        Wait::None
+    }
+
+    fn waits_for(&self, name: &str) -> String {
+        let before = self.by_name.get(name).map(|&i| &self.all[i]);
+        match before {
+            Some(before) if before.status == resource::Status::Failed => {
+                format!("Waits for {name}, which failed.")
+            }
+            _ => format!("Waits for {name}."),
+        }
+    }
+
+    fn progress(&self) -> i64 {
+        let share = |one: &Resource| match one {
+            one if self.is_settled(one) => 100,
+            one if one.status.is_running() => one.progress.clamp(0, 99),
+            _ => 0,
+        };
+        let count = i64::try_from(self.all.len()).unwrap_or(i64::MAX);
+        if count == 0 { 100 } else { self.all.iter().map(share).sum::<i64>() / count }
+    }
+
+    /// Where it goes when nothing goes on and nothing can begin.
+    fn outcome(&self) -> (Status, String) {
+        let failed: Vec<&Resource> =
+            self.all.iter().filter(|one| one.status == resource::Status::Failed).collect();
+        if self.environment.is_cancelled {
+            let left = self.all.iter().filter(|one| !self.is_settled(one)).count();
+            let words = format!("Cancelled; {left} of {} not done.", self.all.len());
+            return (Status::Failed, words + NEXT);
+        }
+        if self.is_leaving() && self.all.is_empty() {
+            return (Status::Destroyed, "Nothing of it is left.".into());
+        }
+        if let Some(first) = failed.first() {
+            let why = first.status_reason.trim_end_matches('.');
+            let more = match failed.len() {
+                1 => String::new(),
+                n => format!(", and {} more failed", n - 1),
+            };
+            return (Status::Failed, format!("{} failed: {why}{more}.{NEXT}", first.node.name));
+        }
+        (Status::Validating, "Everything is made; whether it works is looked at.".into())
+    }
+}
+
+const NEXT: &str = " Mend that and have it be tried again, or destroy it.";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! What happens next, over whole lives of environments.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use serde_json::Map;
+
+use super::*;
+use crate::resource::Status::{Applied, Destroying as Going, Failed, Pending, Planning};
+use crate::template::{Executor, Node};
+use crate::{EnvironmentId, OrganizationId, ResourceId, Time, UserId, Xid};
+
+fn id(n: u32) -> Xid {
+    Xid::new(n, [0; 5], n)
+}
+
+fn environment(status: Status) -> Environment {
+    Environment {
+        id: EnvironmentId(id(1)),
+        organization_id: OrganizationId(id(2)),
+        name: "shop".into(),
+        description: String::new(),
+        tags: BTreeMap::new(),
+        templates: Vec::new(),
+        parameters: Map::new(),
+        on_drift: crate::environment::OnDrift::Report,
+        status,
+        status_reason: String::new(),
+        status_since: Time(0),
+        progress: 0,
+        entry_points: Vec::new(),
+        is_cancelled: false,
+        destroy_at: None,
+        reminders: 0,
+        created_by: UserId(id(3)),
+        generation: 1,
+        created_at: Time(0),
+        updated_at: Time(0),
+        destroyed_at: None,
+    }
+}
+
+fn resource(name: &str, after: &[&str], act: Act, status: resource::Status) -> Resource {
+    Resource {
+        id: ResourceId(id(9)),
+        environment_id: EnvironmentId(id(1)),
+        organization_id: OrganizationId(id(2)),
+        node: Node {
+            name: name.into(),
+            of: name.into(),
+            index: None,
+            template: "shop@1".into(),
+            executor: Executor::Command,
+            is_action: false,
+            description: String::new(),
+            tags: BTreeMap::new(),
+            with: Map::new(),
+            health: None,
+            after: after.iter().map(|&name| name.to_owned()).collect(),
+            parameters: std::collections::BTreeSet::new(),
+            outputs_of: std::collections::BTreeSet::new(),
+            print: "p".into(),
+        },
+        act,
+        status,
+        status_reason: "no.".into(),
+        status_since: Time(0),
+        progress: 0,
+        print: None,
+        applied: None,
+        outputs: Map::new(),
+        link: None,
+        adopt: None,
+        drift: Vec::new(),
+        unexpected: Vec::new(),
+        observed_at: None,
+        attempts: 0,
+        fence: 0,
+        generation: 1,
+        created_at: Time(0),
+        updated_at: Time(0),
+    }
+}
+
+#[track_caller]
+fn check(status: Status, all: &[Resource], begin: &[&str], outcome: Option<Status>) -> Turn {
+    let turn = turn(&environment(status), all, 8);
+    let begun: Vec<_> = turn.begin.iter().map(|&i| all[i].node.name.as_str()).collect();
+    assert_eq!(begun, begin, "{turn:?}");
+    assert_eq!(turn.outcome.as_ref().map(|(to, _)| *to), outcome, "{turn:?}");
+    turn
+}
+
+#[test]
+fn steps_begin_in_order_and_side_by_side() {
+    let make = |name, after| resource(name, after, Act::Create, Pending);
+    let all = [make("a", &[]), make("b", &["a"]), make("c", &["a"]), make("d", &[])];
+    check(Status::Deploying, &all, &["a", "d"], None);
+    let mut all = all.to_vec();
+    (all[0].act, all[0].status) = (Act::Nothing, Applied);
+    let turn = check(Status::Deploying, &all, &["b", "c", "d"], None);
+    assert_eq!(turn.progress, 25);
+    all[1].status = Planning;
+    all[1].progress = 50;
+    assert_eq!(check(Status::Deploying, &all, &["c", "d"], None).progress, 37);
+}
+
+#[test]
+fn what_failed_stops_what_needs_it_and_nothing_else() {
+    let mut all = vec![
+        resource("a", &[], Act::Create, Failed),
+        resource("b", &["a"], Act::Create, Pending),
+        resource("c", &[], Act::Create, Pending),
+    ];
+    let turn = check(Status::Deploying, &all, &["c"], None);
+    assert_eq!(turn.waits, [(1, "Waits for a, which failed.".to_owned())]);
+    (all[2].act, all[2].status) = (Act::Nothing, Applied);
+    let (to, why) = check(Status::Deploying, &all, &[], Some(Status::Failed)).outcome.unwrap();
+    assert_eq!(to, Status::Failed);
+    assert!(why.starts_with("a failed: no. Mend"), "{why}");
+}
+
+#[test]
+fn what_is_not_wanted_any_more_goes_last_and_users_first() {
+    let all = [
+        resource("old", &[], Act::Destroy, Pending),
+        resource("older", &["old"], Act::Destroy, Pending),
+        resource("new", &[], Act::Update, Pending),
+    ];
+    check(Status::Deploying, &all, &["new"], None);
+    let mut all = all.to_vec();
+    (all[2].act, all[2].status) = (Act::Nothing, Applied);
+    check(Status::Deploying, &all, &["older"], None);
+    all.remove(1);
+    check(Status::Deploying, &all, &["old"], None);
+    all.remove(0);
+    check(Status::Deploying, &all, &[], Some(Status::Validating));
+}
+
+#[test]
+fn all_goes_in_reverse_and_a_cancelled_one_waits_for_what_runs() {
+    let mut all = vec![
+        resource("a", &[], Act::Nothing, Applied),
+        resource("b", &["a"], Act::Nothing, Failed),
+        resource("c", &["b"], Act::Create, Pending),
+    ];
+    check(Status::Destroying, &all, &["c"], None);
+    all.pop();
+    check(Status::Destroying, &all, &["b"], None);
+    (all[1].act, all[1].status) = (Act::Destroy, Failed);
+    check(Status::Destroying, &all, &[], Some(Status::Failed));
+    check(Status::Destroying, &[], &[], Some(Status::Destroyed));
+
+    let mut cancelled = environment(Status::Deploying);
+    cancelled.is_cancelled = true;
+    let mut all = [resource("a", &[], Act::Create, Going)];
+    assert_eq!(turn(&cancelled, &all, 8).outcome, None);
+    all[0].status = Failed;
+    let (to, why) = turn(&cancelled, &all, 8).outcome.unwrap();
+    assert!(to == Status::Failed && why.starts_with("Cancelled; 1 of 1"), "{why}");
+}
+
+#[test]
+fn only_so_many_run_at_once() {
+    let all: Vec<_> =
+        (0..9).map(|i| resource(&format!("r{i}"), &[], Act::Create, Pending)).collect();
+    assert_eq!(turn(&environment(Status::Deploying), &all, 4).begin.len(), 4);
+}
+
+proptest! {
+    /// Whatever depends on whatever before it, everything is made once, in order, and goes in reverse.
+    #[test]
+    fn a_whole_life(edges in proptest::collection::vec((0usize..12, 0usize..12), 0..40), n in 1usize..4) {
+        let mut all: Vec<_> = (0..12)
+            .map(|i| {
+                let after: Vec<_> = edges
+                    .iter()
+                    .filter(|(to, from)| *to == i && from < to)
+                    .map(|(_, from)| format!("r{from}"))
+                    .collect();
+                let after: Vec<_> = after.iter().map(String::as_str).collect();
+                resource(&format!("r{i}"), &after, Act::Create, Pending)
+            })
+            .collect();
+        let order = |all: &mut Vec<Resource>, status: Status| {
+            let mut done = Vec::new();
+            for _ in 0..20 {
+                let now = turn(&environment(status), all, n);
+                if let Some((to, _)) = now.outcome {
+                    return (done, Some(to));
+                }
+                assert!(now.begin.len() <= n);
+                let names: Vec<_> =
+                    now.begin.iter().map(|&i| all[i].node.name.clone()).collect();
+                for name in &names {
+                    let i = all.iter().position(|one| one.node.name == *name).unwrap();
+                    if status == Status::Destroying {
+                        all.remove(i);
+                    } else {
+                        (all[i].act, all[i].status) = (Act::Nothing, Applied);
+                    }
+                }
+                done.extend(names);
+            }
+            (done, None)
+        };
+        let (made, to) = order(&mut all, Status::Deploying);
+        prop_assert_eq!(to, Some(Status::Validating));
+        prop_assert_eq!(made.len(), 12);
+        let place = |list: &[String], name: &str| list.iter().position(|one| one == name).unwrap();
+        let nodes = all.clone();
+        let (gone, to) = order(&mut all, Status::Destroying);
+        prop_assert_eq!(to, Some(Status::Destroyed));
+        for one in &nodes {
+            for before in &one.node.after {
+                prop_assert!(place(&made, before) < place(&made, &one.node.name));
+                prop_assert!(place(&gone, before) > place(&gone, &one.node.name));
+            }
+        }
+    }
+}
