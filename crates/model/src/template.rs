@@ -4,8 +4,21 @@
 //! an environment from one or more, [`fill`] puts values in place of expressions, and [`plan`] compares
 //! with what exists. All of it is pure; nothing is carried out here.
 
+mod check;
+mod diff;
+mod expand;
+mod expression;
+mod fill;
+mod graph;
+mod known;
 mod node;
+mod parameter;
 mod plan;
+mod print;
+#[cfg(test)]
+mod tests;
+mod thing;
+mod version;
 pub mod with;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,9 +27,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::text_enum::text_enum;
+use crate::yaml::{self, Refused};
 
+pub use diff::{Change, diff};
+pub use expand::{Expanded, Source, expand};
+pub use fill::{fill, fill_text};
 pub use node::{Context, Node};
-pub use plan::{Act, Existing, Plan, Step};
+pub use plan::{Act, Existing, Plan, Step, plan, plan_destruction};
+pub use version::{compare_versions, parse_reference};
 
 /// Who carries out a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -47,6 +65,7 @@ text_enum!(Executor {
 
 /// A template.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Template {
     /// Its name, a DNS label.
     pub name: String,
@@ -193,9 +212,25 @@ pub struct Action {
     /// A secret to generate: as the executor `vault-secret` has it.
     #[serde(default)]
     pub secret: Option<Map<String, Value>>,
-    /// A certificate to have issued: as the executor `vault-secret` has it.
+    /// A certificate to have issued: the fields that the executor `vault-secret` has below
+    /// `certificate`, the `path` at which it is kept, and `kv_mount` if that is not below `secret`.
     #[serde(default)]
     pub certificate: Option<Map<String, Value>>,
+}
+
+impl Template {
+    /// What it is called in environments: `name@version`.
+    pub fn reference(&self) -> String {
+        format!("{}@{}", self.name, self.version)
+    }
+}
+
+/// Reads a template, in YAML or JSON, and checks all of its rules. `file` is what it is called in
+/// what is wrong.
+pub fn parse(file: &str, text: &str) -> Result<Template, Refused> {
+    let template: Template = yaml::read(file, text)?;
+    check::template(&template).map_err(|invalid| yaml::refuse(file, text, &invalid))?;
+    Ok(template)
 }
 
 /// Names that expressions know besides parameters and resources.

@@ -1,9 +1,16 @@
 //! What has to be done so that an environment is as its templates say.
 
+mod compare;
+mod decide;
+mod order;
+
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::Executor;
+use super::print::Print;
+use super::{Context, Executor, Node};
 use crate::resource::Status;
 use crate::text_enum::text_enum;
 
@@ -72,4 +79,53 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// Names this plan: another world or another wish has another one.
     pub hash: String,
+}
+
+impl Existing {
+    /// Is there nothing left of it?
+    fn is_gone(&self) -> bool {
+        self.status == Status::Destroyed
+    }
+}
+
+/// What has to be done so that there is what `nodes` say. `context` has what exists give; `exists` is
+/// all that is there. The same comes out whenever the same goes in.
+pub fn plan(nodes: &[Node], context: &Context, exists: &[Existing]) -> Plan {
+    let there: HashMap<&str, &Existing> = exists
+        .iter()
+        .filter(|one| !one.is_gone())
+        .map(|one| (one.name.as_str(), one))
+        .collect();
+    let steps = order::steps(nodes, &decide::all(nodes, context, &there), exists);
+    hashed(steps, nodes, exists)
+}
+
+/// What has to be done so that nothing is left: what others need goes after them.
+pub fn plan_destruction(exists: &[Existing]) -> Plan {
+    hashed(order::steps(&[], &[], exists), &[], exists)
+}
+
+fn hashed(steps: Vec<Step>, nodes: &[Node], exists: &[Existing]) -> Plan {
+    let mut print = Print::default();
+    print.number(steps.len());
+    for step in &steps {
+        print.text(&step.name).text(step.executor.as_str()).text(step.act.as_str());
+        print.text(&step.reason).number(step.after.len());
+        for other in &step.after {
+            print.text(other);
+        }
+    }
+    let mut wanted: Vec<&Node> = nodes.iter().collect();
+    wanted.sort_unstable_by_key(|node| &node.name);
+    print.number(wanted.len());
+    for node in wanted {
+        print.text(&node.name).text(&node.print);
+    }
+    let mut there: Vec<&Existing> = exists.iter().filter(|one| !one.is_gone()).collect();
+    there.sort_unstable_by_key(|one| &one.name);
+    print.number(there.len());
+    for one in there {
+        print.text(&one.name).text(one.status.as_str()).text(one.print.as_deref().unwrap_or(""));
+    }
+    Plan { steps, hash: print.done() }
 }

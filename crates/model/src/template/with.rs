@@ -1,5 +1,7 @@
 //! What each executor is told: the shapes of `with`, once expressions have become values.
 
+mod check;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -204,18 +206,65 @@ impl Command {
 
 /// Reads `with` as an executor's shape. Fields are called `with.…` in what is wrong.
 pub fn read<T: DeserializeOwned>(with: &Map<String, Value>) -> Result<T, Invalid> {
-    serde_json::from_value(Value::Object(with.clone()))
-        .map_err(|error| Invalid::new("with", error.to_string()))
+    serde_path_to_error::deserialize(Value::Object(with.clone())).map_err(|error| {
+        let path = error.path().to_string();
+        let field = if path == "." { "with".to_owned() } else { format!("with.{path}") };
+        Invalid::new(field, error.into_inner().to_string())
+    })
 }
 
-/// Is `with` of the shape that this executor takes?
+/// Is `with` what this executor takes?
 pub fn check(executor: Executor, with: &Map<String, Value>) -> Result<(), Invalid> {
     match executor {
-        Executor::Terraform => read::<Terraform>(with).map(drop),
-        Executor::ConsulKv => read::<ConsulKv>(with).map(drop),
-        Executor::VaultSecret => read::<VaultSecret>(with).map(drop),
-        Executor::Service => read::<Service>(with).map(drop),
-        Executor::Deployment => read::<Deployment>(with).map(drop),
-        Executor::Command => read::<Command>(with).map(drop),
+        Executor::Terraform => check::terraform(&read(with)?),
+        Executor::ConsulKv => check::consul_kv(&read(with)?),
+        Executor::VaultSecret => check::vault_secret(&read(with)?),
+        Executor::Service => check::service(&read(with)?),
+        Executor::Deployment => check::deployment(&read(with)?),
+        Executor::Command => check::command(&read(with)?),
+    }
+    .map_err(|invalid| invalid.within("with"))
+}
+
+/// Are the names in `with` those that this executor takes, and is none missing that it must have?
+/// That can be said before expressions have values.
+pub(super) fn check_names(executor: Executor, with: &Map<String, Value>) -> Result<(), Invalid> {
+    let (required, optional) = names(executor);
+    let is_known = |name: &str| required.contains(&name) || optional.contains(&name);
+    if let Some(name) = with.keys().find(|name| !is_known(name)) {
+        let all = [required, optional].concat().join(", ");
+        let detail = format!("{executor} has no such field; it has {all}");
+        return Err(Invalid::new(format!("with.{name}"), detail));
+    }
+    match required.iter().find(|name| !with.contains_key(**name)) {
+        Some(name) => Err(Invalid::new("with", format!("{executor} must have {name}"))),
+        None => Ok(()),
+    }
+}
+
+/// The fields that an executor must have, and those that it may have.
+fn names(executor: Executor) -> (&'static [&'static str], &'static [&'static str]) {
+    match executor {
+        Executor::Terraform => (&["source"], &["variables", "timeout_seconds"]),
+        Executor::ConsulKv => (&["prefix"], &["values", "datacenter"]),
+        Executor::VaultSecret => (&["path"], &["mount", "generate", "values", "certificate"]),
+        Executor::Service => (
+            &["kind"],
+            &["name", "instance_type", "plan", "cloud_provider", "region", "billing_model"],
+        ),
+        Executor::Deployment => (
+            &[],
+            &[
+                "name", "image", "cpu", "ram", "resources", "priority", "replicas", "env",
+                "command", "ports", "cluster", "labels",
+            ],
+        ),
+        Executor::Command => (
+            &["url"],
+            &[
+                "name", "command", "env", "cpu", "ram", "cluster", "method", "body",
+                "timeout_seconds",
+            ],
+        ),
     }
 }

@@ -1,0 +1,2 @@
+//! How fast planning is.
+fn main() {}

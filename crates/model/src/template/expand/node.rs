@@ -1,0 +1,99 @@
+//! Nodes, made from things whose order and number are known.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::Placed;
+use crate::Invalid;
+use crate::template::print::Print;
+use crate::template::{Executor, Node, graph};
+
+/// The nodes of all things, each after those that must be there first.
+pub(super) fn all(
+    placed: &[Placed<'_>],
+    after: &[Vec<usize>],
+    parameters: &Map<String, Value>,
+) -> Result<Vec<Node>, Invalid> {
+    let names: Vec<Vec<String>> = placed.iter().map(names).collect();
+    distinct(&names)?;
+    few_edges(&names, after)?;
+    let mut nodes = Vec::with_capacity(names.iter().map(Vec::len).sum());
+    for i in graph::order(after) {
+        let mut before: Vec<&String> = after[i].iter().flat_map(|&other| &names[other]).collect();
+        before.sort_unstable();
+        let print = common_print(&placed[i], parameters);
+        for (index, name) in names[i].iter().enumerate() {
+            nodes.push(one(&placed[i], name, index, &before, &print));
+        }
+    }
+    Ok(nodes)
+}
+
+fn names(one: &Placed<'_>) -> Vec<String> {
+    let name = one.thing.name;
+    match one.count {
+        None => vec![name.to_owned()],
+        Some(count) => (0..count).map(|i| format!("{name}-{i}")).collect(),
+    }
+}
+
+fn distinct(names: &[Vec<String>]) -> Result<(), Invalid> {
+    let mut seen = BTreeSet::new();
+    match names.iter().flatten().find(|name| !seen.insert(*name)) {
+        None => Ok(()),
+        Some(name) => {
+            let detail = format!("two resources come to the name {name}; one of them is counted");
+            Err(Invalid::new("templates", detail))
+        }
+    }
+}
+
+fn few_edges(names: &[Vec<String>], after: &[Vec<usize>]) -> Result<(), Invalid> {
+    let before = |others: &[usize]| others.iter().map(|&other| names[other].len()).sum::<usize>();
+    let edges = names.iter().zip(after).map(|(own, others)| own.len() * before(others));
+    if edges.sum::<usize>() > graph::MAX_EDGES {
+        return Err(Invalid::new("templates", graph::too_many()));
+    }
+    Ok(())
+}
+
+/// The print of what all nodes of one thing have in common.
+fn common_print(one: &Placed<'_>, parameters: &Map<String, Value>) -> Print {
+    let mut print = Print::default();
+    print.text(one.thing.executor.as_str()).number(one.thing.with.len());
+    let mut fields: Vec<(&String, &Value)> = one.thing.with.iter().collect();
+    fields.sort_unstable_by_key(|(name, _)| *name);
+    for (name, value) in fields {
+        print.text(name).value(value);
+    }
+    for name in &one.with.parameters {
+        print.text(name).value(parameters.get(name).unwrap_or(&Value::Null));
+    }
+    if one.thing.executor == Executor::Terraform {
+        print.text(one.source.files_print);
+    }
+    print
+}
+
+fn one(placed: &Placed<'_>, name: &str, index: usize, before: &[&String], print: &Print) -> Node {
+    let index = placed.count.and_then(|_| u32::try_from(index).ok());
+    let mut print = print.clone();
+    print.value(&Value::from(index));
+    Node {
+        name: name.to_owned(),
+        of: placed.thing.name.to_owned(),
+        index,
+        template: placed.source.template.reference(),
+        executor: placed.thing.executor,
+        is_action: placed.thing.is_action,
+        description: placed.thing.description.to_owned(),
+        tags: placed.thing.tags.cloned().unwrap_or_default(),
+        with: placed.thing.with.clone().into_owned(),
+        health: placed.thing.health.map(str::to_owned),
+        after: before.iter().map(|&other| other.clone()).collect(),
+        parameters: placed.with.parameters.clone(),
+        outputs_of: placed.with.outputs_of.clone(),
+        print: print.done(),
+    }
+}

@@ -1,0 +1,153 @@
+//! What is done to each node, and why.
+
+use std::collections::{HashMap, HashSet};
+
+use super::compare::{Compared, Comparison};
+use super::{Act, Existing};
+use crate::resource::Status;
+use crate::template::{Context, Executor, Node, graph};
+
+/// What is done to a node, and why.
+pub(super) type Decision = (Act, String);
+
+/// Decides on every node, in the order of `nodes`.
+pub(super) fn all(
+    nodes: &[Node],
+    context: &Context,
+    there: &HashMap<&str, &Existing>,
+) -> Vec<Decision> {
+    let compared = Compared::new(nodes, context);
+    let mut changing: HashSet<&str> = HashSet::new();
+    let mut decisions: Vec<Decision> = vec![(Act::Nothing, String::new()); nodes.len()];
+    for i in in_order(nodes) {
+        let node = &nodes[i];
+        decisions[i] = match there.get(node.name.as_str()) {
+            None => (Act::Create, "it is not there yet".to_owned()),
+            Some(existing) => one(node, existing, &compared, &changing),
+        };
+        if decisions[i].0 != Act::Nothing {
+            changing.insert(&node.of);
+        }
+    }
+    decisions
+}
+
+/// The places of nodes, each after those whose outputs it may use.
+fn in_order(nodes: &[Node]) -> Vec<usize> {
+    let mut seen: HashSet<&str> = HashSet::with_capacity(nodes.len());
+    let mut is_sorted = true;
+    for node in nodes {
+        is_sorted &= node.after.iter().all(|other| seen.contains(other.as_str()));
+        seen.insert(&node.name);
+    }
+    if is_sorted {
+        return (0..nodes.len()).collect();
+    }
+    let places: HashMap<&str, usize> =
+        nodes.iter().enumerate().map(|(i, node)| (node.name.as_str(), i)).collect();
+    let place = |name: &String| places.get(name.as_str()).copied();
+    let after: Vec<Vec<usize>> =
+        nodes.iter().map(|node| node.after.iter().filter_map(place).collect()).collect();
+    let mut order = graph::order(&after);
+    let found: HashSet<usize> = order.iter().copied().collect();
+    order.extend((0..nodes.len()).filter(|i| !found.contains(i)));
+    order
+}
+
+fn one(
+    node: &Node,
+    existing: &Existing,
+    compared: &Compared,
+    changing: &HashSet<&str>,
+) -> Decision {
+    if existing.executor != node.executor {
+        let reason = format!("its executor was {} and is {}", existing.executor, node.executor);
+        return (Act::Replace, reason);
+    }
+    let Some(print) = &existing.print else {
+        return (Act::Create, never_made(existing.status).to_owned());
+    };
+    if existing.status == Status::Destroying {
+        return (Act::Replace, "it was being destroyed".to_owned());
+    }
+    let has_same_print = *print == node.print;
+    let comparison = compared.compare(node, existing, changing);
+    changed(node.executor, &comparison)
+        .or_else(|| unfinished(existing.status))
+        .or_else(|| unsure(node.executor, has_same_print, comparison))
+        .unwrap_or_else(|| (Act::Nothing, unchanged(existing.status, has_same_print).to_owned()))
+}
+
+fn never_made(status: Status) -> &'static str {
+    match status {
+        Status::Failed => "its last step failed, and it is made again",
+        Status::Pending => "it is not there yet",
+        _ => "it was never made to its end",
+    }
+}
+
+fn changed(executor: Executor, comparison: &Comparison) -> Option<Decision> {
+    let fixed: Vec<&str> = comparison
+        .differ
+        .iter()
+        .map(String::as_str)
+        .filter(|field| !is_changed_in_place(executor, field))
+        .collect();
+    let all: Vec<&str> = comparison.differ.iter().map(String::as_str).collect();
+    match (&fixed[..], &all[..]) {
+        (_, []) => None,
+        ([], all) => Some((Act::Update, differ(all))),
+        (fixed, _) => {
+            Some((Act::Replace, format!("{}; that can't be changed in place", differ(fixed))))
+        }
+    }
+}
+
+fn differ(fields: &[&str]) -> String {
+    match fields {
+        [one] => format!("{one} differs"),
+        [first @ .., last] => format!("{} and {last} differ", first.join(", ")),
+        [] => String::new(),
+    }
+}
+
+/// Can the executor change a field of what is there?
+fn is_changed_in_place(executor: Executor, field: &str) -> bool {
+    match executor {
+        Executor::Terraform | Executor::Command => true,
+        Executor::ConsulKv => !matches!(field, "prefix" | "datacenter"),
+        Executor::VaultSecret => !matches!(field, "path" | "mount"),
+        Executor::Service => false,
+        Executor::Deployment => field == "replicas",
+    }
+}
+
+fn unfinished(status: Status) -> Option<Decision> {
+    let reason = match status {
+        Status::Failed => "its last step failed, and is tried again",
+        Status::Planning | Status::Applying => "its last step did not come to its end",
+        _ => return None,
+    };
+    Some((Act::Update, reason.to_owned()))
+}
+
+fn unsure(executor: Executor, has_same_print: bool, comparison: Comparison) -> Option<Decision> {
+    if !comparison.may_change.is_empty() {
+        let given: Vec<&str> = comparison.may_change.iter().map(String::as_str).collect();
+        return Some((Act::Update, format!("what {} gives may change", given.join(", "))));
+    }
+    if let Some(unknown) = comparison.unknown {
+        return Some((Act::Update, format!("what it is told is not known yet: {unknown}")));
+    }
+    // What a module's files say is not in what the executor was told.
+    let is_module = executor == Executor::Terraform && !has_same_print;
+    is_module.then(|| (Act::Update, "the files of its template differ".to_owned()))
+}
+
+fn unchanged(status: Status, has_same_print: bool) -> &'static str {
+    match (status, has_same_print) {
+        (Status::Drifted, _) => "it is not as it was made; ask for its repair to have it mended",
+        (_, true) => "it is as it should be",
+        (_, false) => "its expressions give the same as before",
+    }
+}
