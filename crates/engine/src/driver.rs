@@ -207,6 +207,8 @@ impl Driver {
             store::cluster::resync(&mut tx).await?;
             store::instance::resync(&mut tx).await?;
             store::pool::resync(&mut tx).await?;
+            store::environment::resync(&mut tx).await?;
+            store::resource::resync(&mut tx).await?;
             tx.commit().await
         };
         if let Err(error) = woken.await {

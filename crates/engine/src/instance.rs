@@ -11,6 +11,7 @@
 //! the other without waiting.
 
 mod accepted;
+pub mod asking;
 mod deleting;
 mod general;
 mod names;

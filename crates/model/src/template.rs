@@ -8,6 +8,7 @@ mod check;
 mod diff;
 mod expand;
 mod expression;
+mod files;
 mod fill;
 mod graph;
 mod known;
@@ -31,6 +32,7 @@ use crate::yaml::{self, Refused};
 
 pub use diff::{Change, diff};
 pub use expand::{Expanded, Source, expand};
+pub use files::files_print;
 pub use fill::{fill, fill_text};
 pub use node::{Context, Node};
 pub use plan::{Act, Existing, Plan, Step, plan, plan_destruction};

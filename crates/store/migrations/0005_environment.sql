@@ -60,6 +60,8 @@ CREATE TABLE environment (
 );
 CREATE UNIQUE INDEX environment_name ON environment (organization_id, name) WHERE destroyed_at IS NULL;
 CREATE INDEX environment_organization ON environment (organization_id, id);
+CREATE INDEX environment_restless ON environment (id)
+    WHERE status IN ('deploying', 'validating', 'destroying');
 
 -- Which versions of templates an environment is made from: those can't be deleted.
 CREATE TABLE environment_template (
@@ -106,6 +108,8 @@ CREATE TABLE resource (
 );
 CREATE UNIQUE INDEX resource_name ON resource (environment_id, name) WHERE deleted_at IS NULL;
 CREATE INDEX resource_organization ON resource (organization_id, id) WHERE deleted_at IS NULL;
+CREATE INDEX resource_restless ON resource (id)
+    WHERE deleted_at IS NULL AND status IN ('planning', 'applying', 'destroying');
 CREATE INDEX resource_link ON resource (link_kind, link_id) WHERE link_id IS NOT NULL AND deleted_at IS NULL;
 
 -- What executors had us keep, encrypted.

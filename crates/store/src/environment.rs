@@ -267,7 +267,9 @@ pub fn wake(tx: &mut Tx, id: EnvironmentId) {
 
 /// Wakes the workers of everything that is not at rest: the safety net.
 pub async fn resync(tx: &mut Tx) -> Result<()> {
-    let sql = sql!("SELECT id FROM environment WHERE destroyed_at IS NULL ORDER BY id");
+    let sql = sql!(
+        "SELECT id FROM environment WHERE status IN ('deploying', 'validating', 'destroying') ORDER BY id"
+    );
     for mut row in tx.all(sql, params![]).await? {
         let id: EnvironmentId = row.take()?;
         work::wake(tx, Lane::Background, Key::new(WORKER, id));

@@ -208,7 +208,7 @@ async fn write(tx: &mut Tx, now: &Resource) -> Result<()> {
                 now.generation,
                 now.updated_at,
                 now.fence,
-            now.adopt
+                now.adopt
             ],
         )
         .await?
@@ -216,6 +216,26 @@ async fn write(tx: &mut Tx, now: &Resource) -> Result<()> {
         0 => Err(Error::Conflict("another server has taken over this resource".into())),
         _ => Ok(()),
     }
+}
+
+/// Notes what of Paddock's own was made for a resource, in the transaction that makes it. Whoever has an
+/// older fence than the resource's notes nothing.
+pub async fn set_link(tx: &mut Tx, id: ResourceId, fence: i64, link: Option<&Link>) -> Result<()> {
+    let sql = sql!(
+        "UPDATE resource SET link_kind = $3, link_id = $4 ",
+        "WHERE id = $1 AND fence = $2 AND deleted_at IS NULL"
+    );
+    let (kind, name) = (link.map(|link| &link.kind), link.map(|link| &link.id));
+    match tx.run(sql, params![id, fence, kind, name]).await? {
+        0 => Err(Error::Conflict("another server has taken over this resource".into())),
+        _ => Ok(()),
+    }
+}
+
+/// Notes that a resource was looked at and nothing is new. Nobody is told.
+pub async fn set_observed(tx: &mut Tx, now: &Resource) -> Result<()> {
+    let sql = sql!("UPDATE resource SET observed_at = $2, status_reason = $3 WHERE id = $1");
+    tx.run(sql, params![now.id, now.observed_at, now.status_reason]).await.map(drop)
 }
 
 /// The end of a resource. Its log stays.
@@ -242,7 +262,10 @@ pub fn wake(tx: &mut Tx, id: ResourceId) {
 
 /// Wakes the workers of everything that is not at rest: the safety net.
 pub async fn resync(tx: &mut Tx) -> Result<()> {
-    let sql = sql!("SELECT id FROM resource WHERE deleted_at IS NULL ORDER BY id");
+    let sql = sql!(
+        "SELECT id FROM resource WHERE deleted_at IS NULL ",
+        "AND status IN ('planning', 'applying', 'destroying') ORDER BY id"
+    );
     for mut row in tx.all(sql, params![]).await? {
         let id: ResourceId = row.take()?;
         work::wake(tx, Lane::Background, Key::new(WORKER, id));

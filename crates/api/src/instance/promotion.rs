@@ -6,7 +6,7 @@ use model::quota::{self, Asked};
 use store::{Scope, Tx};
 
 use super::Refused;
-use super::charge::organization_holder;
+use super::organization_holder;
 use crate::App;
 use crate::caller::Caller;
 
@@ -83,7 +83,7 @@ async fn charge(
         Ok(choice) => choice,
         Err(denied) => return Ok(Err(denied.to_string())),
     };
-    let holder = entitled.holder.unwrap_or_else(|| organization_holder(caller));
+    let holder = entitled.holder.unwrap_or_else(|| organization_holder(&caller.user));
     let account = format!("{}.{}", instance.instance_type, to.model);
     let charge = Charge { holder, account, units: instance.detail.units };
     Ok(Ok((charge, choice.limit.map(i64::from))))

@@ -100,7 +100,7 @@ fn allowed(caller: &Caller, kind: &Kind, entitled: &Entitled, now: Time) -> Vec<
 
 fn everything(caller: &Caller, kind: &Kind) -> Vec<Allowed> {
     let proper = kind.types.iter().filter(|one| !kind.is_trial(&one.id));
-    let holder = organization_holder(caller);
+    let holder = organization_holder(&caller.user);
     let mut all: Vec<Allowed> = proper
         .flat_map(|of| of.billing_models.iter().map(|model| one(kind, &of.id, &model.id, &holder)))
         .collect();
@@ -111,7 +111,7 @@ fn everything(caller: &Caller, kind: &Kind) -> Vec<Allowed> {
 fn trial(caller: &Caller, kind: &Kind, limit: Option<i64>) -> Vec<Allowed> {
     let Some(of) = kind.trial_type() else { return Vec::new() };
     let models = of.billing_models.iter();
-    let holder = trial_holder(caller);
+    let holder = trial_holder(&caller.user);
     models.map(|model| Allowed { limit, ..one(kind, &of.id, &model.id, &holder) }).collect()
 }
 

@@ -107,9 +107,8 @@ async fn draw(
     for one in &templates {
         prints.push(template::files_print(&store::template::files(read, one.id).await?));
     }
-    let sources: Vec<_> = templates.iter().zip(&prints);
+    let sources = templates.iter().zip(&prints);
     let sources: Vec<_> = sources
-        .into_iter()
         .map(|(one, print)| Source { template: &one.template, files_print: print })
         .collect();
     let expanded = template::expand(&sources, &parameters)?;
@@ -141,7 +140,8 @@ async fn published(
         let scope = Scope::Organization(owner);
         let found = match store::template::get(read, scope, &name, &version).await {
             Err(Error::NotFound { .. }) => {
-                let why = format!("there is no template {text}; \"paddock template list\" shows all");
+                let why =
+                    format!("there is no template {text}; \"paddock template list\" shows all");
                 return Err(Invalid::new(field, why).into());
             }
             other => other?,
@@ -177,7 +177,8 @@ pub async fn create(
     };
     let made = store::environment::create(tx, owner, &new).await?;
     for node in &drawn.expanded.nodes {
-        let mut one = store::resource::create(tx, owner, made.id, node, "Waits for its turn.").await?;
+        let mut one =
+            store::resource::create(tx, owner, made.id, node, "Waits for its turn.").await?;
         if let Some(what) = wish.adopt.get(&node.name) {
             one.adopt = Some(what.clone());
             store::resource::save(tx, &mut one, "updated").await?;
@@ -284,7 +285,7 @@ async fn write_step(
 }
 
 /// Has a resource wait for its turn.
-pub(super) async fn pend(tx: &mut Tx, one: &mut Resource, reason: &str) -> Result<()> {
+pub(crate) async fn pend(tx: &mut Tx, one: &mut Resource, reason: &str) -> Result<()> {
     one.progress = 0;
     if one.status == resource::Status::Pending {
         reason.clone_into(&mut one.status_reason);
@@ -403,11 +404,7 @@ pub async fn observe(tx: &mut Tx, now: &Environment) -> Result<()> {
 }
 
 /// Sets when an environment shall be destroyed; never, if that is none.
-pub async fn set_destroy_at(
-    tx: &mut Tx,
-    now: &mut Environment,
-    at: Option<Time>,
-) -> Result<()> {
+pub async fn set_destroy_at(tx: &mut Tx, now: &mut Environment, at: Option<Time>) -> Result<()> {
     if matches!(now.status, Status::Destroying | Status::Destroyed) {
         must_rest(now)?;
     }

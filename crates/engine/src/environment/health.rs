@@ -6,7 +6,7 @@ use model::Time;
 use model::environment::{Environment, Status};
 use model::event::Actor;
 use model::resource::{self, Resource};
-use model::template::{Context, expand_entry_points, fill_text};
+use model::template::{Context, Expanded, Source, expand, fill_text};
 use store::Scope;
 
 use super::Environments;
@@ -83,7 +83,13 @@ impl Environments {
         for id in store::environment::templates(read, seen.id).await? {
             templates.push(store::template::by_id(read, id).await?.template);
         }
-        let (parameters, texts) = expand_entry_points(&templates, &seen.parameters);
+        let sources: Vec<_> =
+            templates.iter().map(|template| Source { template, files_print: "" }).collect();
+        let Ok(Expanded { parameters, entry_points: texts, .. }) =
+            expand(&sources, &seen.parameters)
+        else {
+            return Ok((Vec::new(), Vec::new()));
+        };
         let context = Context {
             environment_id: seen.id.to_string(),
             environment_name: seen.name.clone(),

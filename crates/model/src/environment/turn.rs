@@ -81,8 +81,7 @@ impl<'a> Seen<'a> {
                 dependents[*before] += 1;
             }
         }
-        let is_making =
-            all.iter().any(|one| !matches!(one.act, Act::Destroy | Act::Nothing));
+        let is_making = all.iter().any(|one| !matches!(one.act, Act::Destroy | Act::Nothing));
         Self { environment, all, by_name, dependents, is_making }
     }
 

@@ -109,11 +109,7 @@ pub(super) fn uses(known: &Known, one: &Thing) -> Result<(Uses, Uses), Invalid> 
     Ok((with, health))
 }
 
-fn count_with(
-    name: &str,
-    count: &Value,
-    parameters: &Map<String, Value>,
-) -> Result<u32, Invalid> {
+fn count_with(name: &str, count: &Value, parameters: &Map<String, Value>) -> Result<u32, Invalid> {
     let path = format!("resources.{name}.count");
     let Some(text) = count.as_str() else { return count_of(&path, count) };
     let scope: Scope = parameters
@@ -182,8 +178,7 @@ fn after(
         let size = source.template.resources.len() + source.template.actions.len();
         for one in &placed[offset..offset + size] {
             let named = names_before(&one.thing, &one.with, &one.health);
-            let others =
-                places_before(&one.thing, source.template, named, &groups, places, offset);
+            let others = places_before(&one.thing, source.template, named, &groups, places, offset);
             after.push(edges.of("templates", others.into_iter())?);
         }
     }

@@ -38,7 +38,9 @@ pub fn fill_text(text: &str, node: Option<&Node>, context: &Context) -> Result<S
             continue;
         }
         let value = named(&name, node, context).ok_or_else(|| {
-            wrong(format!("there is no parameter {name}, and what a resource {name} gives is not known yet"))
+            wrong(format!(
+                "there is no parameter {name}, and what a resource {name} gives is not known yet"
+            ))
         })?;
         scope.insert(name, value);
     }
@@ -57,8 +59,12 @@ fn named(name: &str, node: Option<&Node>, context: &Context) -> Option<Known> {
         "environment" => Some(environment(context)),
         "index" => node.and_then(|node| node.index).map(Known::from),
         _ => {
-            let is_there =
-                |name: &str| node.map_or_else(|| context.outputs.contains_key(name), |node| is_before(node, name));
+            let is_there = |name: &str| {
+                node.map_or_else(
+                    || context.outputs.contains_key(name),
+                    |node| is_before(node, name),
+                )
+            };
             given(resource_called(name, context)?, &is_there, context)
         }
     }
@@ -91,9 +97,7 @@ pub(super) fn scope(node: &Node, context: &Context) -> Scope {
 }
 
 fn environment(context: &Context) -> Known {
-    Known::from_serialize(
-        json!({"id": context.environment_id, "name": context.environment_name}),
-    )
+    Known::from_serialize(json!({"id": context.environment_id, "name": context.environment_name}))
 }
 
 /// What a resource gives; none if that is not known. One of several is seen as the first of them, with

@@ -91,11 +91,8 @@ impl Existing {
 /// What has to be done so that there is what `nodes` say. `context` has what exists give; `exists` is
 /// all that is there. The same comes out whenever the same goes in.
 pub fn plan(nodes: &[Node], context: &Context, exists: &[Existing]) -> Plan {
-    let there: HashMap<&str, &Existing> = exists
-        .iter()
-        .filter(|one| !one.is_gone())
-        .map(|one| (one.name.as_str(), one))
-        .collect();
+    let there: HashMap<&str, &Existing> =
+        exists.iter().filter(|one| !one.is_gone()).map(|one| (one.name.as_str(), one)).collect();
     let steps = order::steps(nodes, &decide::all(nodes, context, &there), exists);
     hashed(steps, nodes, exists)
 }

@@ -74,9 +74,20 @@ mod tests {
     #[test]
     fn only_equal_values_have_equal_prints() {
         let values = [
-            json!(null), json!("null"), json!(1), json!("1"), json!([1]), json!([[1]]), json!([]),
-            json!({}), json!({"a": 1}), json!({"a": "1"}), json!({"a": 1, "b": 2}),
-            json!(["a", 1]), json!(["ab"]), json!(["a", "b"]),
+            json!(null),
+            json!("null"),
+            json!(1),
+            json!("1"),
+            json!([1]),
+            json!([[1]]),
+            json!([]),
+            json!({}),
+            json!({"a": 1}),
+            json!({"a": "1"}),
+            json!({"a": 1, "b": 2}),
+            json!(["a", 1]),
+            json!(["ab"]),
+            json!(["a", "b"]),
         ];
         for (i, a) in values.iter().enumerate() {
             for (j, b) in values.iter().enumerate() {

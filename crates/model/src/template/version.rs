@@ -76,9 +76,21 @@ mod tests {
     #[test]
     fn versions_have_the_order_that_people_expect() {
         let sorted = [
-            "0.9", "1", "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-rc.2",
-            "1.0.0-rc.10", "1.0.0", "1.0.0+build.2", "1.9.0", "1.10.0",
-            "1.99999999999999999999999", "1.100000000000000000000000", "2.0.0", "main",
+            "0.9",
+            "1",
+            "1.0.0-alpha",
+            "1.0.0-alpha.1",
+            "1.0.0-alpha.beta",
+            "1.0.0-rc.2",
+            "1.0.0-rc.10",
+            "1.0.0",
+            "1.0.0+build.2",
+            "1.9.0",
+            "1.10.0",
+            "1.99999999999999999999999",
+            "1.100000000000000000000000",
+            "2.0.0",
+            "main",
         ];
         for (i, a) in sorted.iter().enumerate() {
             for (j, b) in sorted.iter().enumerate() {

@@ -41,6 +41,6 @@ pub async fn set(
 }
 
 /// Forgets all secrets of a resource.
-pub(super) async fn forget(tx: &mut Tx, id: ResourceId) -> Result<()> {
+pub async fn forget(tx: &mut Tx, id: ResourceId) -> Result<()> {
     tx.run(sql!("DELETE FROM resource_secret WHERE resource_id = $1"), params![id]).await.map(drop)
 }

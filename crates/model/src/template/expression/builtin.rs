@@ -129,7 +129,8 @@ fn replace(text: &str, from: &str, to: &str) -> Result<String, Error> {
 
 fn times(a: &Value, b: &Value) -> Result<Value, Error> {
     if let (Some(a), Some(b)) = (a.as_i64(), b.as_i64()) {
-        let product = a.checked_mul(b).ok_or_else(|| wrong(format!("{a} times {b} is too large")))?;
+        let product =
+            a.checked_mul(b).ok_or_else(|| wrong(format!("{a} times {b} is too large")))?;
         return Ok(Value::from(product));
     }
     let is_number = |value: &Value| value.kind() == ValueKind::Number;

@@ -33,8 +33,11 @@ pub(super) fn steps(nodes: &[Node], decisions: &[Decision], exists: &[Existing])
     let mut is_done = vec![false; names.len()];
     let mut steps = Vec::with_capacity(names.len());
     for i in order {
-        let mut before: Vec<String> =
-            after[i].iter().filter(|&&other| is_done[other]).map(|&o| names[o].to_owned()).collect();
+        let mut before: Vec<String> = after[i]
+            .iter()
+            .filter(|&&other| is_done[other])
+            .map(|&o| names[o].to_owned())
+            .collect();
         before.sort_unstable();
         before.dedup();
         steps.push(step(i, nodes, decisions, &over, before));

@@ -4,7 +4,11 @@ use super::*;
 
 #[track_caller]
 fn refused(text: &str, expect: &str) {
-    let text = if text.contains("name: t\n") { text.to_owned() } else { format!("name: t\nversion: '1'\n{text}") };
+    let text = if text.contains("name: t\n") {
+        text.to_owned()
+    } else {
+        format!("name: t\nversion: '1'\n{text}")
+    };
     let refused = parse("t.yaml", &text).expect_err(&text).to_string();
     assert!(refused.contains(expect), "{text}\nexpected: {expect}\nfound:    {refused}");
 }
@@ -50,21 +54,41 @@ fn names() {
     let two = format!("resources:\n{A}{A}");
     refused(&two, "t.yaml:5: resources.a.name: \"a\" is there twice");
     refused(&format!("resources:\n{A}needs: [a]\n"), "t.yaml:5: needs[0]: \"a\" is there twice");
-    refused(&format!("resources:\n{A}groups: [{{name: a, resources: []}}]\n"), "\"a\" is there twice");
+    refused(
+        &format!("resources:\n{A}groups: [{{name: a, resources: []}}]\n"),
+        "\"a\" is there twice",
+    );
     refused(&format!("resources:\n{A}actions: [{{name: a}}]\n"), "\"a\" is there twice");
-    let clash = "parameters: {a_b: {type: string}}\nresources:\n  - {name: a-b, executor: command}\n";
+    let clash =
+        "parameters: {a_b: {type: string}}\nresources:\n  - {name: a-b, executor: command}\n";
     refused(clash, "t.yaml:5: resources.a-b.name: a-b is a parameter, too");
     refused("resources: [{name: index, executor: command}]\n", "index means something else");
     refused("resources: [{name: A_b, executor: command}]\n", "1 to 63 of a-z");
-    let counted = format!("resources:\n{A}  - {{name: a-1, executor: command, with: {{url: b}}}}\n");
-    refused(&counted.replacen("with", "count: 2, with", 1), "t.yaml:4: resources.a.count: one of several is called a-1");
+    let counted =
+        format!("resources:\n{A}  - {{name: a-1, executor: command, with: {{url: b}}}}\n");
+    refused(
+        &counted.replacen("with", "count: 2, with", 1),
+        "t.yaml:4: resources.a.count: one of several is called a-1",
+    );
     refused("resources: [{name: a, executor: bash}]\n", "unknown variant `bash`, expected one of");
     refused("resources: [{name: a, executor: bash}]\n", "vault-secret");
-    refused(&format!("resources:\n{A}groups: [{{name: g, resources: [b]}}]\n"), "groups.g.resources[0]: there is no resource or group b; there are a, g");
+    refused(
+        &format!("resources:\n{A}groups: [{{name: g, resources: [b]}}]\n"),
+        "groups.g.resources[0]: there is no resource or group b; there are a, g",
+    );
     let unknown = A.replace("with", "depends_on: [x], with");
-    refused(&format!("resources:\n{unknown}"), "t.yaml:4: resources.a.depends_on[0]: there is no resource or group x");
-    refused(&format!("resources:\n{A}actions: [{{name: m}}]\n"), "actions.m: must have one of app, secret and certificate");
-    refused(&format!("resources:\n{A}actions: [{{name: m, app: {{url: x}}, after: [y]}}]\n"), "actions.m.after[0]: there is no");
+    refused(
+        &format!("resources:\n{unknown}"),
+        "t.yaml:4: resources.a.depends_on[0]: there is no resource or group x",
+    );
+    refused(
+        &format!("resources:\n{A}actions: [{{name: m}}]\n"),
+        "actions.m: must have one of app, secret and certificate",
+    );
+    refused(
+        &format!("resources:\n{A}actions: [{{name: m, app: {{url: x}}, after: [y]}}]\n"),
+        "actions.m.after[0]: there is no",
+    );
 }
 
 #[test]
@@ -77,7 +101,10 @@ fn counts() {
         ("'{{ b.n }}'", "how many there are is known before b is"),
         ("'{{ index }}'", "index is known only"),
     ] {
-        let text = format!("resources:\n  - {{name: b, executor: command, with: {{url: b}}}}\n{}", A.replace("with", &format!("count: {count}, with")));
+        let text = format!(
+            "resources:\n  - {{name: b, executor: command, with: {{url: b}}}}\n{}",
+            A.replace("with", &format!("count: {count}, with"))
+        );
         refused(&text, expect);
         refused(&text, "t.yaml:5: resources.a.count: ");
     }
@@ -87,8 +114,16 @@ fn counts() {
 fn what_executors_are_told() {
     let cases = [
         ("terraform", "{}", "with: terraform must have source"),
-        ("terraform", "{source: ./a, sources: b}", "with.sources: terraform has no such field; it has source, variables"),
-        ("terraform", "{source: ./a, x: '{{ environment.id }}'}", "with.x: terraform has no such field"),
+        (
+            "terraform",
+            "{source: ./a, sources: b}",
+            "with.sources: terraform has no such field; it has source, variables",
+        ),
+        (
+            "terraform",
+            "{source: ./a, x: '{{ environment.id }}'}",
+            "with.x: terraform has no such field",
+        ),
         ("terraform", "{source: ../a}", "with.source: must be a folder among the template's files"),
         ("terraform", "{source: ./a/../../b}", "with.source: must be a folder"),
         ("terraform", "{source: /etc}", "with.source: must be a folder"),
@@ -99,10 +134,26 @@ fn what_executors_are_told() {
         ("consul-kv", "{prefix: a/, values: {/b: c}}", "a//b must not have // in it"),
         ("vault-secret", "{path: ''}", "with.path: must be a path"),
         ("vault-secret", "{path: a/../b}", "with.path: must be a path"),
-        ("vault-secret", "{path: a, generate: {p: {length: 0}}}", "with.generate.p.length: must be from 1 to 1024"),
-        ("vault-secret", "{path: a, generate: {p: {length: x}}}", "with.generate.p.length: invalid type"),
-        ("vault-secret", "{path: a, generate: {p: {alphabet: aa}}}", "with.generate.p.alphabet: must have at least two"),
-        ("vault-secret", "{path: a, certificate: {role: r}}", "with.certificate: missing field `common_name`"),
+        (
+            "vault-secret",
+            "{path: a, generate: {p: {length: 0}}}",
+            "with.generate.p.length: must be from 1 to 1024",
+        ),
+        (
+            "vault-secret",
+            "{path: a, generate: {p: {length: x}}}",
+            "with.generate.p.length: invalid type",
+        ),
+        (
+            "vault-secret",
+            "{path: a, generate: {p: {alphabet: aa}}}",
+            "with.generate.p.alphabet: must have at least two",
+        ),
+        (
+            "vault-secret",
+            "{path: a, certificate: {role: r}}",
+            "with.certificate: missing field `common_name`",
+        ),
         ("service", "{kind: k, plan: a.x1, instance_type: a}", "with.plan: names the type already"),
         ("deployment", "{cpu: many}", "with.cpu: not an amount"),
         ("deployment", "{resources: {gpu: -1}}", "with.resources.gpu: an amount can't be negative"),
@@ -130,13 +181,25 @@ fn cycles_are_shown() {
     let a = one("a", "depends_on: [b], with: {url: x}");
     let b = one("b", "depends_on: [c], with: {url: x}");
     let c = one("c", "with: {url: 'http://{{ a.host }}/'}");
-    refused(&format!("resources:\n{a}{b}{c}"), "t.yaml:4: resources.a.depends_on: they wait for each other: a → b → c → a");
+    refused(
+        &format!("resources:\n{a}{b}{c}"),
+        "t.yaml:4: resources.a.depends_on: they wait for each other: a → b → c → a",
+    );
     let own = one("a", "depends_on: [g], with: {url: x}");
-    refused(&format!("resources:\n{own}groups: [{{name: g, resources: [a]}}]\n"), "they wait for each other: a → a");
+    refused(
+        &format!("resources:\n{own}groups: [{{name: g, resources: [a]}}]\n"),
+        "they wait for each other: a → a",
+    );
     let itself = one("a", "with: {url: '{{ a.url }}'}");
     refused(&format!("resources:\n{itself}"), "resources.a.with.url: a does not know itself");
-    refused("groups:\n  - {name: g, resources: [h]}\n  - {name: h, resources: [g]}\n", "t.yaml:4: groups.g.resources: groups contain each other: g → h → g");
-    let waits = format!("resources:\n{}actions: [{{name: m, app: {{url: x}}}}]\n", one("a", "with: {url: '{{ m.x }}'}"));
+    refused(
+        "groups:\n  - {name: g, resources: [h]}\n  - {name: h, resources: [g]}\n",
+        "t.yaml:4: groups.g.resources: groups contain each other: g → h → g",
+    );
+    let waits = format!(
+        "resources:\n{}actions: [{{name: m, app: {{url: x}}}}]\n",
+        one("a", "with: {url: '{{ m.x }}'}")
+    );
     refused(&waits, "t.yaml:4: resources.a.with.url: they wait for each other: a → m → a");
 }
 
@@ -152,7 +215,9 @@ fn large_templates_are_refused() {
         .map(|i| format!("  - {{name: r{i}, executor: command, with: {{url: x}}}}\n"))
         .collect();
     let second: String = (0..400)
-        .map(|i| format!("  - {{name: s{i}, executor: command, with: {{url: x}}, depends_on: [g]}}\n"))
+        .map(|i| {
+            format!("  - {{name: s{i}, executor: command, with: {{url: x}}, depends_on: [g]}}\n")
+        })
         .collect();
     refused(&format!("{group}resources:\n{first}{second}"), "more than 200000 dependencies");
 }

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{Certificate, Command, ConsulKv, Deployment, Generate, Service, Terraform, VaultSecret};
+use super::{
+    Certificate, Command, ConsulKv, Deployment, Generate, Service, Terraform, VaultSecret,
+};
 use crate::{Invalid, Quantity, Resources, deployment, name};
 
 /// The longest that a step may be told to take: a day.
@@ -23,7 +25,8 @@ pub(super) fn terraform(one: &Terraform) -> Result<(), Invalid> {
 pub(super) fn consul_kv(one: &ConsulKv) -> Result<(), Invalid> {
     let prefix = one.prefix.as_str();
     if prefix.is_empty() || prefix.starts_with('/') {
-        let detail = "must not be empty nor begin with /: all keys below it belong to this resource";
+        let detail =
+            "must not be empty nor begin with /: all keys below it belong to this resource";
         return Err(Invalid::new("prefix", detail));
     }
     for key in std::iter::once("").chain(one.values.keys().map(String::as_str)) {
@@ -66,7 +69,8 @@ fn vault_path(field: &str, path: &str) -> Result<(), Invalid> {
     if path.len() <= 512 && path.split('/').all(is_plain) && path.chars().all(allowed) {
         return Ok(());
     }
-    let detail = "must be a path like shop/db: neither first nor last a /, no //, .., blanks, ?, # or %";
+    let detail =
+        "must be a path like shop/db: neither first nor last a /, no //, .., blanks, ?, # or %";
     Err(Invalid::new(field, detail))
 }
 

@@ -1,13 +1,12 @@
 //! What an instance that someone asks for gets: its type, its size, its place, how it is paid for.
 
-use engine::rules::Entitled;
 use model::ClusterId;
 use model::kind::{InstanceType, Kind, MultiAz, Size};
 use model::quota::{self, Asked, Choice, Per};
 use store::{Page, Tx};
 
-use super::{Refused, Wanted};
-use crate::caller::Caller;
+use super::{Asker, Refused, Wanted};
+use crate::rules::Entitled;
 
 /// How many clusters of an organization are looked through for the one that is named.
 const MOST_CLUSTERS: i64 = 1000;
@@ -34,7 +33,7 @@ pub(crate) struct Place {
 /// Chooses. The first that is wrong is told, in the order: quota, place, plan, billing.
 pub(super) async fn choose<'a>(
     tx: &mut Tx,
-    caller: &Caller,
+    asker: &Asker<'_>,
     kind: &'a Kind,
     entitled: &Entitled,
     wanted: &Wanted,
@@ -62,7 +61,7 @@ pub(super) async fn choose<'a>(
     must_have_account(wanted)?;
     let place = match named {
         Some(place) => place,
-        None => cluster(tx, caller, wanted.cluster_id.as_deref().unwrap_or_default()).await?,
+        None => cluster(tx, asker, wanted.cluster_id.as_deref().unwrap_or_default()).await?,
     };
     Ok(chosen(kind, choice, place))
 }
@@ -110,12 +109,12 @@ fn must_have_account(wanted: &Wanted) -> Result<(), Refused> {
 }
 
 /// The organization's own cluster that is named, by its id here or where it was made.
-async fn cluster(tx: &mut Tx, caller: &Caller, named: &str) -> Result<Place, Refused> {
+async fn cluster(tx: &mut Tx, asker: &Asker<'_>, named: &str) -> Result<Place, Refused> {
     let filter = store::cluster::Filter { only_own: true, ..Default::default() };
-    let all = store::cluster::list(tx, caller.own(), &filter, &Page::first(MOST_CLUSTERS)).await?;
+    let all = store::cluster::list(tx, asker.own(), &filter, &Page::first(MOST_CLUSTERS)).await?;
     let is_it =
         |id: ClusterId, foreign: Option<&str>| id.to_string() == named || foreign == Some(named);
-    let own = Some(caller.user.organization_id);
+    let own = Some(asker.user.organization_id);
     let found = all
         .into_iter()
         .find(|one| one.organization_id == own && is_it(one.id, one.foreign_id.as_deref()));

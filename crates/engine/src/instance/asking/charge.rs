@@ -1,31 +1,32 @@
 //! Who is charged for an instance, and up to which limit.
 
-use engine::rules::Entitled;
 use model::instance::Charge;
 use model::kind::Kind;
 use model::quota::Per;
+use model::user::User;
 
+use super::Asker;
 use super::choice::Chosen;
-use crate::caller::Caller;
+use crate::rules::Entitled;
 
 /// What the account of a region is called.
-pub(crate) fn region_holder(cloud: &str, region: &str) -> String {
+pub fn region_holder(cloud: &str, region: &str) -> String {
     format!("region/{cloud}/{region}")
 }
 
 /// What the account of an owner's trials is called.
-pub(crate) fn trial_holder(caller: &Caller) -> String {
-    format!("trial/{}/{}", caller.user.organization_id, caller.user.username)
+pub fn trial_holder(user: &User) -> String {
+    format!("trial/{}/{}", user.organization_id, user.username)
 }
 
 /// What the account of an organization is called.
-pub(crate) fn organization_holder(caller: &Caller) -> String {
-    format!("organization/{}", caller.user.organization_id)
+pub fn organization_holder(user: &User) -> String {
+    format!("organization/{}", user.organization_id)
 }
 
 /// The charges for an instance. All who charge do so in this order, lest they wait for each other.
 pub(super) fn of(
-    caller: &Caller,
+    asker: &Asker<'_>,
     kind: &Kind,
     entitled: &Entitled,
     chosen: &Chosen<'_>,
@@ -35,7 +36,7 @@ pub(super) fn of(
     if chosen.place.pinned_to.is_none() {
         all.push(region(kind, chosen));
     }
-    all.push(quota(caller, kind, entitled, chosen));
+    all.push(quota(asker, kind, entitled, chosen));
     all
 }
 
@@ -52,7 +53,7 @@ fn region(kind: &Kind, chosen: &Chosen<'_>) -> (Charge, Option<i64>) {
 /// The quota of whom it was granted to, or the owner's trials. Without limits it is counted, too: they
 /// may come.
 fn quota(
-    caller: &Caller,
+    asker: &Asker<'_>,
     kind: &Kind,
     entitled: &Entitled,
     chosen: &Chosen<'_>,
@@ -61,9 +62,9 @@ fn quota(
     let is_trial = kind.is_trial(instance_type) && entitled.holder.is_none();
     if chosen.per == Per::Owner || is_trial {
         let account = instance_type.clone();
-        return (Charge { holder: trial_holder(caller), account, units: 1 }, chosen.limit);
+        return (Charge { holder: trial_holder(asker.user), account, units: 1 }, chosen.limit);
     }
-    let holder = entitled.holder.clone().unwrap_or_else(|| organization_holder(caller));
+    let holder = entitled.holder.clone().unwrap_or_else(|| organization_holder(asker.user));
     let account = format!("{instance_type}.{}", chosen.billing_model);
     let units = i64::from(chosen.size.capacity_consumed);
     (Charge { holder, account, units }, chosen.limit)

@@ -1,0 +1,154 @@
+//! Programs that run to their end on a cluster, and calls: the outcome decides.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::Invalid;
+use model::deployment::{Deployment, NewDeployment, Restart, Spec, Status};
+use model::resource::{Difference, Link};
+use model::template::with;
+use serde_json::{Map, Value, json};
+
+use super::deployment::{Deployments, amounts, cluster, is_of, texts};
+use super::{fault, labels, name_of, refused};
+use crate::port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
+
+/// What a program gets if nothing is said.
+const CPU: &str = "100m";
+const RAM: &str = "64Mi";
+/// How long it may take if nothing is said.
+const PATIENCE: u32 = 600;
+
+/// Runs programs, and has calls be made.
+pub struct Commands {
+    deployments: Deployments,
+    /// Makes calls.
+    calls: Option<Arc<dyn Executor>>,
+}
+
+impl Commands {
+    /// Programs are deployments that end; calls are made by somebody who speaks HTTP.
+    pub fn new(deployments: Deployments, calls: Option<Arc<dyn Executor>>) -> Self {
+        Self { deployments, calls }
+    }
+
+    fn calls(&self) -> Result<&dyn Executor, Fault> {
+        let none = || Fault::Refused("this server can't make calls".into());
+        self.calls.as_deref().ok_or_else(none)
+    }
+
+    async fn run(&self, task: &Task, wish: &with::Command) -> Result<Doing<Applied>, Fault> {
+        let found = self.deployments.found(task).await?;
+        let Some(now) = found.filter(|now| is_of(now, task)) else {
+            return self.begin(task, wish).await;
+        };
+        let patience = wish.timeout_seconds.unwrap_or(PATIENCE);
+        match now.status {
+            Status::Completed => Ok(Doing::Done(applied(&now))),
+            Status::Failed => Err(Fault::Refused(now.status_reason)),
+            Status::Deleting => {
+                Err(Fault::Refused("somebody has deleted its program before its end".into()))
+            }
+            _ if self.is_late(&now, patience) => {
+                self.deployments.end(task, now.id).await?;
+                let why = format!("it took longer than {patience} s and was ended");
+                Err(Fault::Refused(why))
+            }
+            status => {
+                let words = format!("Its program is {status}: {}", now.status_reason);
+                Ok(Doing::Going { words, percent: None })
+            }
+        }
+    }
+
+    fn is_late(&self, now: &Deployment, patience: u32) -> bool {
+        let life = Duration::from_secs(patience.into());
+        now.started_at.is_some_and(|at| at + life <= self.deployments.db.now())
+    }
+
+    /// Has the program of this change run; the one of the change before goes first.
+    async fn begin(&self, task: &Task, wish: &with::Command) -> Result<Doing<Applied>, Fault> {
+        if let Doing::Going { words, percent } = self.deployments.destroy(task).await? {
+            return Ok(Doing::Going { words, percent });
+        }
+        let new = self.wanted(task, wish).await?;
+        self.deployments.make(task, &new).await?;
+        Ok(Doing::Going { words: "Its program is asked for.".into(), percent: None })
+    }
+
+    async fn wanted(&self, task: &Task, wish: &with::Command) -> Result<NewDeployment, Fault> {
+        let pinned_to = match &wish.cluster {
+            Some(named) => {
+                let mut read = self.deployments.db.read().await.map_err(fault)?;
+                Some(cluster(&mut read, task, named).await?)
+            }
+            None => None,
+        };
+        let (cpu, ram) = (json!(CPU), json!(RAM));
+        let (cpu, ram) = (wish.cpu.as_ref().unwrap_or(&cpu), wish.ram.as_ref().unwrap_or(&ram));
+        let spec = Spec {
+            image: Some(wish.url.clone()),
+            resources: amounts(&BTreeMap::new(), Some(cpu), Some(ram)).map_err(|i| refused(&i))?,
+            replicas: 1,
+            env: texts(&wish.env),
+            command: wish.command.clone(),
+            restart: Restart::Never,
+            ..Spec::default()
+        };
+        let name = name_of(task, wish.name.as_deref());
+        let labels = labels(task).into_iter().collect();
+        let new = NewDeployment { name, pinned_to, spec, priority: 0, labels };
+        new.check("resources").map_err(|i| refused(&i))
+    }
+
+    async fn apply_once(&self, task: &Task) -> Result<Doing<Applied>, Fault> {
+        let wish: with::Command = with::read(&task.with).map_err(|i| refused(&i))?;
+        if wish.is_call() {
+            return self.calls()?.apply(task).await;
+        }
+        self.run(task, &wish).await
+    }
+
+    /// Ends a program that runs; true when it is gone.
+    async fn cancel_once(&self, task: &Task) -> Result<bool, Fault> {
+        Ok(matches!(self.deployments.destroy(task).await?, Doing::Done(())))
+    }
+}
+
+fn applied(now: &Deployment) -> Applied {
+    let outputs = json!({"id": now.id, "name": now.name, "status": 0});
+    let link = Some(Link { kind: "deployment".into(), id: now.id.to_string() });
+    Applied { outputs: outputs.as_object().cloned().unwrap_or_default(), link }
+}
+
+impl Executor for Commands {
+    fn validate(&self, with: &Map<String, Value>, files: &Files) -> Result<(), Invalid> {
+        let wish: with::Command = with::read(with)?;
+        match &self.calls {
+            Some(calls) if wish.is_call() => calls.validate(with, files),
+            _ => Ok(()),
+        }
+    }
+
+    fn plan<'a>(&'a self, _: &'a Task) -> Answer<'a, Vec<Difference>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Applied>> {
+        Box::pin(self.apply_once(task))
+    }
+
+    fn observe<'a>(&'a self, _: &'a Task) -> Answer<'a, Observed> {
+        // That it has run stays true.
+        Box::pin(std::future::ready(Ok(Observed::default())))
+    }
+
+    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<()>> {
+        self.deployments.destroy(task)
+    }
+
+    fn cancel<'a>(&'a self, task: &'a Task) -> Answer<'a, bool> {
+        Box::pin(self.cancel_once(task))
+    }
+}

@@ -1,0 +1,287 @@
+//! Deployments that belong to environments.
+
+use std::collections::BTreeMap;
+
+use model::deployment::{Deployment, NewDeployment, Restart, Spec, Status};
+use model::resource::{Difference, Link};
+use model::template::with;
+use model::{ClusterId, DeploymentId, Invalid, Quantity, Resources};
+use serde_json::{Map, Value, json};
+use store::deployment::{Change, Limits};
+use store::{Db, Page, Read, Scope};
+
+use super::{begin, differs, fault, gone, labels, name_of, refused};
+use crate::port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
+
+/// The word for a deployment in links.
+const KIND: &str = "deployment";
+
+/// Makes deployments.
+pub struct Deployments {
+    pub(super) db: Db,
+    pub(super) limits: Limits,
+}
+
+impl Deployments {
+    /// Within these limits, as for everybody.
+    pub fn new(db: Db, limits: Limits) -> Self {
+        Self { db, limits }
+    }
+
+    /// The deployment that was made for a resource, if it is still there.
+    pub(super) async fn found(&self, task: &Task) -> Result<Option<Deployment>, Fault> {
+        let mut read = self.db.read().await.map_err(fault)?;
+        let now = store::resource::get(&mut read, Scope::All, task.id).await.map_err(fault)?;
+        let Some(link) = now.link.filter(|link| link.kind == KIND) else { return Ok(None) };
+        let Ok(id) = link.id.parse::<DeploymentId>() else { return Ok(None) };
+        let own = Scope::Organization(task.organization);
+        match store::deployment::get(&mut read, own, id).await {
+            Err(store::Error::NotFound { .. }) => Ok(None),
+            other => other.map(Some).map_err(fault),
+        }
+    }
+
+    pub(super) async fn make(&self, task: &Task, new: &NewDeployment) -> Result<Deployment, Fault> {
+        let (mut tx, of) = begin(&self.db, task).await?;
+        let made = store::deployment::create(&mut tx, of.organization_id, new, self.limits).await;
+        let made = made.map_err(|error| match error {
+            // Somebody may delete another one.
+            store::Error::Limit { .. } => Fault::Unavailable(error.to_string()),
+            other => fault(other),
+        })?;
+        let link = Link { kind: KIND.into(), id: made.id.to_string() };
+        let noted = store::resource::set_link(&mut tx, task.id, task.fence, Some(&link)).await;
+        noted.map_err(|error| Fault::Unavailable(error.to_string()))?;
+        tx.commit().await.map_err(fault)?;
+        task.log.say(format!("The deployment {} ({}) is asked for.", made.name, made.id));
+        Ok(made)
+    }
+
+    async fn set_replicas(&self, task: &Task, id: DeploymentId, n: u32) -> Result<(), Fault> {
+        let (mut tx, _) = begin(&self.db, task).await?;
+        let change = Change { replicas: Some(n), ..Change::default() };
+        store::deployment::set(&mut tx, id, &change).await.map_err(fault)?;
+        tx.commit().await.map_err(fault)?;
+        task.log.say(format!("It shall have {n} replicas."));
+        Ok(())
+    }
+
+    pub(super) async fn end(&self, task: &Task, id: DeploymentId) -> Result<(), Fault> {
+        let (mut tx, _) = begin(&self.db, task).await?;
+        match store::deployment::request_delete(&mut tx, Scope::All, id).await {
+            Err(store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(fault(error)),
+            Ok(_) => tx.commit().await.map_err(fault),
+        }
+    }
+
+    async fn apply_once(&self, task: &Task) -> Result<Doing<Applied>, Fault> {
+        let wish: with::Deployment = with::read(&task.with).map_err(|i| refused(&i))?;
+        let now = match self.found(task).await? {
+            Some(now) if now.status == Status::Deleting => return Ok(going("The old one goes.")),
+            // Somebody may have mended the cause.
+            Some(now) if now.status == Status::Failed && !is_of(&now, task) => {
+                self.end(task, now.id).await?;
+                return Ok(going("The one that failed goes; it is made again."));
+            }
+            Some(now) => now,
+            None => {
+                let mut read = self.db.read().await.map_err(fault)?;
+                let new = wanted(&mut read, task, &wish).await?;
+                drop(read);
+                self.make(task, &new).await?
+            }
+        };
+        let replicas = wish.replicas.unwrap_or(1);
+        if now.spec.replicas != replicas {
+            self.set_replicas(task, now.id, replicas).await?;
+            return Ok(going("Its replicas are changed."));
+        }
+        match now.status {
+            Status::Running | Status::Completed => Ok(Doing::Done(applied(&now))),
+            Status::Failed => Err(Fault::Refused(now.status_reason.clone())),
+            status => Ok(going(&format!("It is {status}: {}", now.status_reason))),
+        }
+    }
+
+    async fn destroy_once(&self, task: &Task) -> Result<Doing<()>, Fault> {
+        let Some(now) = self.found(task).await? else { return Ok(Doing::Done(())) };
+        if now.status != Status::Deleting {
+            self.end(task, now.id).await?;
+        }
+        match self.found(task).await? {
+            None => Ok(Doing::Done(())),
+            Some(now) => Ok(Doing::Going { words: now.status_reason, percent: None }),
+        }
+    }
+
+    async fn observe_once(&self, task: &Task) -> Result<Observed, Fault> {
+        let drift = match self.found(task).await? {
+            Some(now) => drift(task, &now)?,
+            None => vec![gone(KIND, &task.link.as_ref().map(|l| l.id.clone()).unwrap_or_default())],
+        };
+        Ok(Observed { drift, unexpected: Vec::new() })
+    }
+
+    async fn adopt_once(&self, task: &Task, what: &str) -> Result<Applied, Fault> {
+        let own = Scope::Organization(task.organization);
+        let mut read = self.db.read().await.map_err(fault)?;
+        let found = match what.parse::<DeploymentId>() {
+            Ok(id) => store::deployment::get(&mut read, own, id).await.map_err(fault)?,
+            Err(_) => by_name(&mut read, own, what).await?,
+        };
+        drop(read);
+        let (mut tx, _) = begin(&self.db, task).await?;
+        let link = Link { kind: KIND.into(), id: found.id.to_string() };
+        let noted = store::resource::set_link(&mut tx, task.id, task.fence, Some(&link)).await;
+        noted.map_err(|error| Fault::Unavailable(error.to_string()))?;
+        tx.commit().await.map_err(fault)?;
+        Ok(applied(&found))
+    }
+}
+
+async fn by_name(read: &mut Read, own: Scope, name: &str) -> Result<Deployment, Fault> {
+    let filter = store::deployment::Filter { name: Some(name.to_owned()), ..Default::default() };
+    let found = store::deployment::list(read, own, &filter, &Page::first(2)).await;
+    let mut found = found.map_err(fault)?;
+    match (found.pop(), found.pop()) {
+        (Some(one), None) => Ok(one),
+        (Some(_), Some(_)) => {
+            Err(Fault::Refused(format!("several deployments are called {name}; give the id")))
+        }
+        _ => Err(Fault::Refused(format!("there is no deployment {name}"))),
+    }
+}
+
+/// Was it made for this very change?
+pub(super) fn is_of(now: &Deployment, task: &Task) -> bool {
+    now.labels.get(super::KEY) == Some(&task.key)
+}
+
+fn going<T>(words: &str) -> Doing<T> {
+    Doing::Going { words: words.to_owned(), percent: None }
+}
+
+fn drift(task: &Task, now: &Deployment) -> Result<Vec<Difference>, Fault> {
+    let made = task.applied.as_ref().unwrap_or(&task.with);
+    let made: with::Deployment = with::read(made).map_err(|i| refused(&i))?;
+    let mut drift = Vec::new();
+    if made.image != now.spec.image {
+        drift.push(differs("image", json!(made.image), json!(now.spec.image)));
+    }
+    let replicas = made.replicas.unwrap_or(1);
+    if replicas != now.spec.replicas {
+        drift.push(differs("replicas", replicas, now.spec.replicas));
+    }
+    if made.priority != now.priority {
+        drift.push(differs("priority", made.priority, now.priority));
+    }
+    if matches!(now.status, Status::Failed | Status::Deleting) {
+        drift.push(differs("status", "running", now.status.as_str()));
+    }
+    Ok(drift)
+}
+
+fn applied(now: &Deployment) -> Applied {
+    let outputs = json!({
+        "id": now.id,
+        "name": now.name,
+        "image": now.spec.image,
+        "cluster_id": now.cluster_id(),
+        "endpoint": now.endpoints.first(),
+        "endpoints": now.endpoints,
+    });
+    let link = Some(Link { kind: KIND.into(), id: now.id.to_string() });
+    Applied { outputs: outputs.as_object().cloned().unwrap_or_default(), link }
+}
+
+async fn wanted(
+    read: &mut Read,
+    task: &Task,
+    wish: &with::Deployment,
+) -> Result<NewDeployment, Fault> {
+    let pinned_to = match &wish.cluster {
+        Some(named) => Some(cluster(read, task, named).await?),
+        None => None,
+    };
+    let mut marks: BTreeMap<String, String> = wish.labels.clone();
+    marks.extend(labels(task));
+    let spec = Spec {
+        image: wish.image.clone(),
+        resources: amounts(&wish.resources, wish.cpu.as_ref(), wish.ram.as_ref())
+            .map_err(|i| refused(&i))?,
+        replicas: wish.replicas.unwrap_or(1),
+        env: texts(&wish.env),
+        command: wish.command.clone(),
+        ports: wish.ports.clone(),
+        restart: Restart::Always,
+        ..Spec::default()
+    };
+    let name = name_of(task, wish.name.as_deref());
+    let new = NewDeployment { name, pinned_to, spec, priority: wish.priority, labels: marks };
+    new.check("resources").map_err(|i| refused(&i))
+}
+
+/// Amounts as they are asked for, with those of the two that are always named apart.
+pub(super) fn amounts(
+    all: &BTreeMap<String, Value>,
+    cpu: Option<&Value>,
+    ram: Option<&Value>,
+) -> Result<Resources, Invalid> {
+    let mut sum = Resources::default();
+    let named = [("cpu", cpu), ("ram", ram)].into_iter().filter_map(|(k, v)| Some((k, v?)));
+    for (kind, value) in all.iter().map(|(k, v)| (k.as_str(), v)).chain(named) {
+        let amount: Quantity = serde_json::from_value(value.clone())
+            .map_err(|error| Invalid::new(format!("with.{kind}"), error.to_string()))?;
+        sum.set(kind, amount);
+    }
+    Ok(sum)
+}
+
+/// Variables as programs get them: what is no text is JSON.
+pub(super) fn texts(env: &BTreeMap<String, Value>) -> BTreeMap<String, String> {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    env.iter().map(|(name, value)| (name.clone(), text(value))).collect()
+}
+
+/// The cluster of that name or id.
+pub(super) async fn cluster(read: &mut Read, task: &Task, named: &str) -> Result<ClusterId, Fault> {
+    let own = Scope::Organization(task.organization);
+    if let Ok(id) = named.parse::<ClusterId>() {
+        return store::cluster::get(read, own, id).await.map(|one| one.id).map_err(fault);
+    }
+    let filter = store::cluster::Filter { name: Some(named.to_owned()), ..Default::default() };
+    let found = store::cluster::list(read, own, &filter, &Page::first(1)).await.map_err(fault)?;
+    let found = found.first().map(|one| one.id);
+    found.ok_or_else(|| Fault::Refused(format!("with.cluster: there is no cluster {named}")))
+}
+
+impl Executor for Deployments {
+    fn validate(&self, with: &Map<String, Value>, _: &Files) -> Result<(), Invalid> {
+        with::read::<with::Deployment>(with).map(drop)
+    }
+
+    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Vec<Difference>> {
+        Box::pin(async move {
+            let Some(now) = self.found(task).await? else { return Ok(Vec::new()) };
+            let task = Task { applied: Some(task.with.clone()), ..task.clone() };
+            drift(&task, &now)
+        })
+    }
+
+    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Applied>> {
+        Box::pin(self.apply_once(task))
+    }
+
+    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Observed> {
+        Box::pin(self.observe_once(task))
+    }
+
+    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<()>> {
+        Box::pin(self.destroy_once(task))
+    }
+
+    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Applied> {
+        Box::pin(self.adopt_once(task, what))
+    }
+}

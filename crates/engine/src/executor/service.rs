@@ -1,0 +1,219 @@
+//! Instances of managed services that belong to environments.
+
+use model::instance::{Instance, Status};
+use model::kind::Kind;
+use model::resource::{Difference, Link};
+use model::template::with;
+use model::{InstanceId, Invalid};
+use serde_json::{Map, Value, json};
+use store::{Db, Page, Scope};
+
+use super::{begin, differs, fault, gone, name_of, refused};
+use crate::instance::asking::{self, Asker, Refused, Wanted};
+use crate::port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
+use crate::rules::Rules;
+
+/// The word for an instance in links.
+const KIND: &str = "instance";
+
+/// Makes instances.
+pub struct Services {
+    db: Db,
+    rules: Rules,
+}
+
+impl Services {
+    /// By these rules, as for everybody.
+    pub fn new(db: Db, rules: Rules) -> Self {
+        Self { db, rules }
+    }
+
+    async fn found(&self, task: &Task) -> Result<Option<Instance>, Fault> {
+        let mut read = self.db.read().await.map_err(fault)?;
+        let now = store::resource::get(&mut read, Scope::All, task.id).await.map_err(fault)?;
+        let Some(link) = now.link.filter(|link| link.kind == KIND) else { return Ok(None) };
+        let Ok(id) = link.id.parse::<InstanceId>() else { return Ok(None) };
+        let own = Scope::Organization(task.organization);
+        match store::instance::get(&mut read, own, id).await {
+            Err(store::Error::NotFound { .. }) => Ok(None),
+            other => other.map(Some).map_err(fault),
+        }
+    }
+
+    async fn make(&self, task: &Task, kind: &Kind, wish: &with::Service) -> Result<(), Fault> {
+        let (mut tx, of) = begin(&self.db, task).await?;
+        let own = Scope::Organization(of.organization_id);
+        let user = match store::user::get(&mut tx, own, of.created_by).await {
+            Err(store::Error::NotFound { .. }) => {
+                let why = "who asked for the environment is no user any more; ask for it anew";
+                return Err(Fault::Refused(why.into()));
+            }
+            other => other.map_err(fault)?,
+        };
+        if self.rules.is_denied(&mut tx, &user.username).await.map_err(fault)? {
+            let why = format!("{} may not have instances; ask the administrator", user.username);
+            return Err(Fault::Refused(why));
+        }
+        let wanted = wanted(task, kind, wish)?;
+        let asker = Asker { user: &user, account: None };
+        let made = asking::create(&mut tx, &self.rules, &asker, kind, &wanted).await;
+        let made = made.map_err(|refused| match refused {
+            Refused::Asked { field, reason, .. } => Fault::Refused(format!("{field}: {reason}")),
+            Refused::Store(error @ store::Error::Limit { .. }) => {
+                Fault::Unavailable(error.to_string())
+            }
+            Refused::Store(error) => fault(error),
+        })?;
+        let link = Link { kind: KIND.into(), id: made.id.to_string() };
+        let noted = store::resource::set_link(&mut tx, task.id, task.fence, Some(&link)).await;
+        noted.map_err(|error| Fault::Unavailable(error.to_string()))?;
+        tx.commit().await.map_err(fault)?;
+        task.log.say(format!("The instance {} ({}) is asked for.", made.name, made.id));
+        Ok(())
+    }
+
+    async fn apply_once(&self, task: &Task) -> Result<Doing<Applied>, Fault> {
+        let wish: with::Service = with::read(&task.with).map_err(|i| refused(&i))?;
+        let catalog = self.rules.catalog();
+        let kind = catalog.kind(&wish.kind).ok_or_else(|| {
+            let names: Vec<&str> = catalog.kinds().map(|kind| kind.name.as_str()).collect();
+            Fault::Refused(format!("with.kind: must be one of {}", names.join(", ")))
+        })?;
+        let Some(now) = self.found(task).await? else {
+            self.make(task, kind, &wish).await?;
+            return Ok(going("It is asked for."));
+        };
+        match now.status {
+            Status::Ready => Ok(Doing::Done(applied(kind, &now))),
+            Status::Failed => Err(Fault::Refused(now.status_reason.clone())),
+            status if status.is_leaving() => Ok(going("The old one goes.")),
+            status => Ok(going(&format!("It is {status}: {}", now.status_reason))),
+        }
+    }
+
+    async fn destroy_once(&self, task: &Task) -> Result<Doing<()>, Fault> {
+        let Some(now) = self.found(task).await? else { return Ok(Doing::Done(())) };
+        if !now.status.is_leaving() {
+            let (mut tx, of) = begin(&self.db, task).await?;
+            let reason = format!("Its environment {} does not need it any more.", of.name);
+            let left = store::instance::request_delete(&mut tx, Scope::All, now.id, &reason).await;
+            match left {
+                Err(store::Error::NotFound { .. }) => return Ok(Doing::Done(())),
+                other => other.map_err(fault)?,
+            };
+            tx.commit().await.map_err(fault)?;
+        }
+        Ok(Doing::Going { words: now.status_reason, percent: None })
+    }
+
+    async fn observe_once(&self, task: &Task) -> Result<Observed, Fault> {
+        let drift = match self.found(task).await? {
+            None => vec![gone(KIND, &task.link.as_ref().map(|l| l.id.clone()).unwrap_or_default())],
+            Some(now) if now.status == Status::Failed || now.status.is_leaving() => {
+                vec![differs("status", "ready", now.status.as_str())]
+            }
+            Some(_) => Vec::new(),
+        };
+        Ok(Observed { drift, unexpected: Vec::new() })
+    }
+
+    async fn adopt_once(&self, task: &Task, what: &str) -> Result<Applied, Fault> {
+        let wish: with::Service = with::read(&task.with).map_err(|i| refused(&i))?;
+        let own = Scope::Organization(task.organization);
+        let mut read = self.db.read().await.map_err(fault)?;
+        let (id, name) = match what.parse::<InstanceId>() {
+            Ok(id) => (Some(id), None),
+            Err(_) => (None, Some(what.to_owned())),
+        };
+        let kind = Some(wish.kind.clone());
+        let filter = store::instance::Filter { id, name, kind, ..Default::default() };
+        let found = store::instance::list(&mut read, own, &filter, &Page::first(1)).await;
+        drop(read);
+        let found = found.map_err(fault)?.into_iter().next().ok_or_else(|| {
+            Fault::Refused(format!("there is no instance {what} of the kind {}", wish.kind))
+        })?;
+        let (mut tx, _) = begin(&self.db, task).await?;
+        let link = Link { kind: KIND.into(), id: found.id.to_string() };
+        let noted = store::resource::set_link(&mut tx, task.id, task.fence, Some(&link)).await;
+        noted.map_err(|error| Fault::Unavailable(error.to_string()))?;
+        tx.commit().await.map_err(fault)?;
+        Ok(Applied { outputs: Map::new(), link: Some(link) })
+    }
+}
+
+fn going<T>(words: &str) -> Doing<T> {
+    Doing::Going { words: words.to_owned(), percent: None }
+}
+
+fn wanted(task: &Task, kind: &Kind, wish: &with::Service) -> Result<Wanted, Fault> {
+    let plan = match (&wish.plan, &wish.instance_type) {
+        (Some(plan), _) => Some(plan.clone()),
+        (None, Some(of)) => Some(smallest(kind, of)?),
+        (None, None) => None,
+    };
+    Ok(Wanted {
+        name: name_of(task, wish.name.as_deref()),
+        plan,
+        cloud_provider: wish.cloud_provider.clone(),
+        region: wish.region.clone(),
+        billing_model: wish.billing_model.clone(),
+        ..Wanted::default()
+    })
+}
+
+fn smallest(kind: &Kind, of: &str) -> Result<String, Fault> {
+    let found = kind.type_of(of).and_then(|of| of.sizes.first());
+    found.map(|size| format!("{of}.{}", size.id)).ok_or_else(|| {
+        let names: Vec<&str> = kind.types.iter().map(|one| one.id.as_str()).collect();
+        Fault::Refused(format!("with.instance_type: must be one of {}", names.join(", ")))
+    })
+}
+
+fn applied(kind: &Kind, now: &Instance) -> Applied {
+    let mut outputs = Map::new();
+    for (name, value) in [
+        ("id", json!(now.id)),
+        ("name", json!(now.name)),
+        ("kind", json!(now.kind)),
+        ("host", json!(now.host)),
+        ("endpoint", json!(now.detail.endpoints.first())),
+        ("endpoints", json!(now.detail.endpoints)),
+        ("cluster_id", json!(now.cluster_id)),
+    ] {
+        outputs.insert(name.to_owned(), value);
+    }
+    // As the kind's own API calls it.
+    outputs.insert(kind.words.host.clone(), json!(now.host));
+    let link = Some(Link { kind: KIND.into(), id: now.id.to_string() });
+    Applied { outputs, link }
+}
+
+impl Executor for Services {
+    fn validate(&self, with: &Map<String, Value>, _: &Files) -> Result<(), Invalid> {
+        let wish: with::Service = with::read(with)?;
+        if self.rules.catalog().kind(&wish.kind).is_some() {
+            return Ok(());
+        }
+        Err(Invalid::new("with.kind", format!("the catalog has no kind {}", wish.kind)))
+    }
+
+    fn plan<'a>(&'a self, _: &'a Task) -> Answer<'a, Vec<Difference>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Applied>> {
+        Box::pin(self.apply_once(task))
+    }
+
+    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Observed> {
+        Box::pin(self.observe_once(task))
+    }
+
+    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<()>> {
+        Box::pin(self.destroy_once(task))
+    }
+
+    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Applied> {
+        Box::pin(self.adopt_once(task, what))
+    }
+}

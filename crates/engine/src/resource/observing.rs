@@ -1,0 +1,98 @@
+//! Looks whether what was made is still as it was made.
+
+use std::time::Duration;
+
+use model::environment::{Environment, OnDrift};
+use model::event::Actor;
+use model::resource::{Resource, Status};
+use model::work::Next;
+use store::Scope;
+
+use super::Resources;
+use crate::port::{Fault, Observed};
+use crate::{Error, Reconcile as _};
+
+/// How soon to look again at what could not be looked at.
+const TRY_AGAIN: Duration = Duration::from_secs(30);
+
+impl Resources {
+    /// One look at a resource that this server holds.
+    pub(super) async fn observe(&self, one: &Resource, of: &Environment) -> Result<Next, Error> {
+        let Some(executor) = self.executors.get(one.node.executor) else {
+            return Ok(self.soon(self.executors.observe_every));
+        };
+        let seen = match self.task(one, of, None).await? {
+            Ok(task) => executor.observe(&task).await,
+            Err(fault) => Err(fault),
+        };
+        match seen {
+            Ok(seen) => self.take_in(one, of, seen).await,
+            Err(fault) => {
+                let (Fault::Refused(why) | Fault::Unavailable(why)) = &fault;
+                tracing::warn!(resource = %one.id, why, "it can't be looked at");
+                self.explain(one, &format!("It could not be looked at: {why}"), one.progress)
+                    .await?;
+                self.let_go(one.id).await?;
+                Ok(self.soon(TRY_AGAIN))
+            }
+        }
+    }
+
+    async fn take_in(
+        &self,
+        one: &Resource,
+        of: &Environment,
+        seen: Observed,
+    ) -> Result<Next, Error> {
+        let Some((mut tx, mut now)) = self.still(one).await? else { return Ok(Next::Again) };
+        let (to, reason) = words(&seen);
+        let is_news = now.drift != seen.drift || now.unexpected != seen.unexpected;
+        (now.drift, now.unexpected) = (seen.drift, seen.unexpected);
+        now.observed_at = Some(tx.now());
+        if now.status != to {
+            store::resource::advance(&mut tx, &mut now, to, &reason).await?;
+        } else if is_news {
+            now.status_reason = reason;
+            store::resource::save(&mut tx, &mut now, to.as_str()).await?;
+        } else {
+            now.status_reason = reason;
+            store::resource::set_observed(&mut tx, &now).await?;
+        }
+        store::resource::let_go(&mut tx, now.id, &self.executors.server).await?;
+        tx.commit().await?;
+        if to == Status::Drifted && of.on_drift == OnDrift::Repair {
+            self.repair(&now).await?;
+        }
+        Ok(Next::Again)
+    }
+
+    /// Mends by itself what has drifted, as its environment wants it.
+    async fn repair(&self, one: &Resource) -> Result<(), Error> {
+        let mut tx = self.db.begin(Actor::Worker(Self::NAME)).await?;
+        let mut of = store::environment::take(&mut tx, Scope::All, one.environment_id).await?;
+        let names = [one.node.name.clone()];
+        match crate::environment::repair(&mut tx, &mut of, Some(&names)).await {
+            // Something else goes on there; the next look sees it again.
+            Err(store::Error::Conflict(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+            Ok(_) => Ok(tx.commit().await?),
+        }
+    }
+}
+
+fn words(seen: &Observed) -> (Status, String) {
+    let mut fields = seen.drift.iter().map(|one| one.field.as_str());
+    let Some(first) = fields.next() else {
+        let beside = match seen.unexpected.len() {
+            0 => String::new(),
+            n => format!(" {n} beside it were not made by Paddock."),
+        };
+        return (Status::Applied, format!("It is as it was made.{beside}"));
+    };
+    let more = match fields.count() {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    let reason = format!("{first}{more} not as it was made; repair it, or change its template.");
+    (Status::Drifted, reason)
+}

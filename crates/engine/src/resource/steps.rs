@@ -1,0 +1,314 @@
+//! The steps of a resource: found out, made or changed, taken away, stopped.
+
+use std::time::Duration;
+
+use model::backoff;
+use model::environment::{self, Environment};
+use model::resource::{Difference, Resource, Status};
+use model::template::{self, Act};
+use model::work::Next;
+use serde_json::{Map, Value};
+use store::entropy;
+
+use super::{ASK_AGAIN, Resources};
+use crate::Error;
+use crate::environment::pend;
+use crate::port::{Applied, Doing, Executor, Fault};
+
+/// How long a foreign system may be away before the step has failed.
+const PATIENCE: Duration = Duration::from_hours(1);
+/// How soon to look whether an executor is set up by now.
+const UNSET: Duration = Duration::from_secs(30);
+
+impl Resources {
+    /// One step of a resource that this server holds.
+    pub(super) async fn step(&self, one: &Resource, of: &Environment) -> Result<Next, Error> {
+        let Some(executor) = self.executors.get(one.node.executor) else {
+            let why = not_set(one.node.executor);
+            self.explain(one, &why, one.progress).await?;
+            if of.is_cancelled || of.status == environment::Status::Destroying {
+                return self.stop(one, of, None).await;
+            }
+            return Ok(self.soon(UNSET));
+        };
+        let is_end = of.status == environment::Status::Destroying;
+        if one.status != Status::Destroying && (of.is_cancelled || is_end)
+            || one.status == Status::Destroying && of.is_cancelled
+        {
+            return self.stop(one, of, Some(executor)).await;
+        }
+        match one.status {
+            Status::Planning => self.find_out(one, of, executor).await,
+            Status::Applying => self.make(one, of, executor).await,
+            _ => self.take_away(one, of, executor).await,
+        }
+    }
+
+    async fn find_out(
+        &self,
+        one: &Resource,
+        of: &Environment,
+        executor: &dyn Executor,
+    ) -> Result<Next, Error> {
+        let with = match self.filled(one, of).await? {
+            Ok(with) => with,
+            Err(invalid) => return self.fail(one, &invalid.to_string()).await,
+        };
+        if is_already_so(one, &with) {
+            return self.applied(one, with, None).await;
+        }
+        if one.act == Act::Replace {
+            return self.advance(one, Status::Destroying, "What it was is taken away first.").await;
+        }
+        let task = match self.task(one, of, Some(with)).await? {
+            Ok(task) => task,
+            Err(fault) => return self.fault(one, &fault).await,
+        };
+        if let Err(invalid) = executor.validate(&task.with, &task.files) {
+            return self.fail(one, &invalid.to_string()).await;
+        }
+        let planned = executor.plan(&task).await;
+        if let Ok(differences) = &planned {
+            differences.iter().for_each(|one| task.log.say(in_words(one)));
+        }
+        self.keep(&task, &Default::default()).await?;
+        match planned {
+            Ok(_) => self.advance(one, Status::Applying, "It is being made.").await,
+            Err(fault) => self.fault(one, &fault).await,
+        }
+    }
+
+    async fn make(
+        &self,
+        one: &Resource,
+        of: &Environment,
+        executor: &dyn Executor,
+    ) -> Result<Next, Error> {
+        let with = match self.filled(one, of).await? {
+            Ok(with) => with,
+            Err(invalid) => return self.fail(one, &invalid.to_string()).await,
+        };
+        let mut task = match self.task(one, of, Some(with)).await? {
+            Ok(task) => task,
+            Err(fault) => return self.fault(one, &fault).await,
+        };
+        if let Some(what) = &one.adopt {
+            match executor.adopt(&task, what).await {
+                Ok(found) => (task.outputs, task.link) = (found.outputs, found.link),
+                Err(fault) => {
+                    self.keep(&task, &Default::default()).await?;
+                    return self.fault(one, &fault).await;
+                }
+            }
+        }
+        let outcome = executor.apply(&task).await;
+        // What was made half-way must not be forgotten, however that ended.
+        match self.sealed(executor, &task).await {
+            Ok(sealed) => self.keep(&task, &sealed).await?,
+            Err(fault) => return self.fault(one, &fault).await,
+        }
+        match outcome {
+            Ok(Doing::Done(made)) => self.applied(one, task.with, Some(made)).await,
+            Ok(Doing::Going { words, percent }) => {
+                let progress = percent.map_or(one.progress, i64::from);
+                self.explain(one, &words, progress).await?;
+                Ok(self.soon(ASK_AGAIN))
+            }
+            Err(fault) => self.fault(one, &fault).await,
+        }
+    }
+
+    async fn take_away(
+        &self,
+        one: &Resource,
+        of: &Environment,
+        executor: &dyn Executor,
+    ) -> Result<Next, Error> {
+        let task = match self.task(one, of, None).await? {
+            Ok(task) => task,
+            Err(fault) => return self.fault(one, &fault).await,
+        };
+        let outcome = executor.destroy(&task).await;
+        match self.sealed(executor, &task).await {
+            Ok(sealed) => self.keep(&task, &sealed).await?,
+            Err(fault) => return self.fault(one, &fault).await,
+        }
+        match outcome {
+            Ok(Doing::Done(())) => self.gone(one).await,
+            Ok(Doing::Going { words, percent }) => {
+                self.explain(one, &words, percent.map_or(one.progress, i64::from)).await?;
+                Ok(self.soon(ASK_AGAIN))
+            }
+            Err(fault) => self.fault(one, &fault).await,
+        }
+    }
+
+    /// Has the executor stop, and says so once it has.
+    async fn stop(
+        &self,
+        one: &Resource,
+        of: &Environment,
+        executor: Option<&dyn Executor>,
+    ) -> Result<Next, Error> {
+        if let Some(executor) = executor {
+            let task = match self.task(one, of, None).await? {
+                Ok(task) => task,
+                Err(fault) => return self.fault(one, &fault).await,
+            };
+            let stopped = executor.cancel(&task).await;
+            match self.sealed(executor, &task).await {
+                Ok(sealed) => self.keep(&task, &sealed).await?,
+                Err(fault) => tracing::warn!(resource = %one.id, %fault, "what is kept is old"),
+            }
+            match stopped {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.explain(one, "It is being stopped.", one.progress).await?;
+                    return Ok(self.soon(ASK_AGAIN));
+                }
+                Err(fault) => {
+                    self.explain(one, &format!("It can't be stopped yet: {fault}"), one.progress)
+                        .await?;
+                    return Ok(self.soon(Duration::from_secs(2)));
+                }
+            }
+        }
+        if of.is_cancelled {
+            return self.fail(one, "Its step was cancelled.").await;
+        }
+        // Its environment is destroyed: it goes when its turn has come.
+        if let Some((mut tx, mut now)) = self.still(one).await? {
+            now.act = Act::Destroy;
+            pend(&mut tx, &mut now, "Its step was stopped; it shall go.").await?;
+            tx.commit().await?;
+        }
+        self.let_go(one.id).await?;
+        Ok(Next::Rest)
+    }
+
+    async fn applied(
+        &self,
+        one: &Resource,
+        with: Map<String, Value>,
+        made: Option<Applied>,
+    ) -> Result<Next, Error> {
+        let Some((mut tx, mut now)) = self.still(one).await? else { return Ok(Next::Again) };
+        let reason =
+            if made.is_some() { "It is as it should be." } else { "Nothing had to change." };
+        if let Some(made) = made {
+            (now.outputs, now.link) = (made.outputs, made.link);
+        }
+        (now.print, now.applied) = (Some(now.node.print.clone()), Some(with));
+        (now.act, now.attempts, now.progress, now.adopt) = (Act::Nothing, 0, 100, None);
+        now.drift.clear();
+        now.observed_at = Some(tx.now());
+        store::resource::advance(&mut tx, &mut now, Status::Applied, reason).await?;
+        store::resource::let_go(&mut tx, now.id, &self.executors.server).await?;
+        tx.commit().await?;
+        Ok(Next::Again)
+    }
+
+    async fn gone(&self, one: &Resource) -> Result<Next, Error> {
+        let Some((mut tx, mut now)) = self.still(one).await? else { return Ok(Next::Again) };
+        if now.act == Act::Destroy {
+            store::resource::delete(&mut tx, &mut now, "Nothing of it is left.").await?;
+            tx.commit().await?;
+            return Ok(Next::Rest);
+        }
+        // It is replaced: what it was is gone.
+        (now.print, now.applied, now.link) = (None, None, None);
+        (now.act, now.attempts, now.progress) = (Act::Create, 0, 0);
+        now.outputs = Map::new();
+        store::resource::secret::forget(&mut tx, now.id).await?;
+        let reason = "What it was is gone; it is made again.";
+        store::resource::advance(&mut tx, &mut now, Status::Planning, reason).await?;
+        tx.commit().await?;
+        Ok(Next::Again)
+    }
+
+    /// It can't be done like this, or not now.
+    async fn fault(&self, one: &Resource, fault: &Fault) -> Result<Next, Error> {
+        let why = match fault {
+            Fault::Refused(why) => return self.fail(one, why).await,
+            Fault::Unavailable(why) => why,
+        };
+        if one.status_since + PATIENCE <= self.db.now() {
+            let why = format!("It was waited for too long: {why}");
+            return self.fail(one, &why).await;
+        }
+        let attempts = u32::try_from(one.attempts + 1).unwrap_or(u32::MAX);
+        let wait = backoff::delay(attempts, entropy::noise(self.db.entropy()));
+        let wait = wait.clamp(Duration::from_millis(200), Duration::from_secs(30));
+        let Some((mut tx, mut now)) = self.still(one).await? else { return Ok(Next::Again) };
+        now.attempts += 1;
+        let (words, progress) = (format!("Waits; it is tried again: {why}"), now.progress);
+        // So that it counts, also where the words are the same.
+        now.status_reason.clear();
+        store::resource::explain(&mut tx, &mut now, &words, progress).await?;
+        tx.commit().await?;
+        Ok(self.soon(wait))
+    }
+
+    async fn fail(&self, one: &Resource, why: &str) -> Result<Next, Error> {
+        let Some((mut tx, mut now)) = self.still(one).await? else { return Ok(Next::Again) };
+        now.attempts += 1;
+        store::resource::log::append(&mut tx, now.id, &[why.to_owned()]).await?;
+        store::resource::advance(&mut tx, &mut now, Status::Failed, why).await?;
+        store::resource::let_go(&mut tx, now.id, &self.executors.server).await?;
+        tx.commit().await?;
+        Ok(Next::Rest)
+    }
+
+    async fn advance(&self, one: &Resource, to: Status, reason: &str) -> Result<Next, Error> {
+        if let Some((mut tx, mut now)) = self.still(one).await? {
+            store::resource::advance(&mut tx, &mut now, to, reason).await?;
+            tx.commit().await?;
+        }
+        Ok(Next::Again)
+    }
+
+    pub(super) async fn explain(
+        &self,
+        one: &Resource,
+        why: &str,
+        progress: i64,
+    ) -> Result<(), Error> {
+        if one.status_reason == why && one.progress == progress {
+            return Ok(());
+        }
+        if let Some((mut tx, mut now)) = self.still(one).await? {
+            store::resource::explain(&mut tx, &mut now, why, progress).await?;
+            tx.commit().await?;
+        }
+        Ok(())
+    }
+}
+
+/// Is there nothing to do after all? What others give may have come out the same.
+fn is_already_so(one: &Resource, with: &Map<String, Value>) -> bool {
+    let is_same_module = one.node.executor != template::Executor::Terraform
+        || one.print.as_ref() == Some(&one.node.print);
+    one.act == Act::Update
+        && one.applied.as_ref() == Some(with)
+        && one.drift.is_empty()
+        && one.attempts == 0
+        && is_same_module
+}
+
+fn in_words(difference: &Difference) -> String {
+    let shown = |value: &Option<Value>| match value {
+        Some(value) => value.to_string(),
+        None => "nothing".to_owned(),
+    };
+    format!("{}: {} → {}", difference.field, shown(&difference.found), shown(&difference.made))
+}
+
+fn not_set(executor: template::Executor) -> String {
+    let flag = match executor {
+        template::Executor::Terraform => "--terraform-program and a folder --terraform-work",
+        template::Executor::ConsulKv => "--consul-addr",
+        template::Executor::VaultSecret => "--vault-addr and a way to sign in",
+        _ => "nothing",
+    };
+    format!("This server has no executor {executor}: set {flag} and start it again.")
+}
