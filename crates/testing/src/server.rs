@@ -6,10 +6,13 @@ use std::time::Duration;
 use agent::{Agent, Link, LinkError, Runtime as _, Simulated, simulated};
 use api::{App, Lines, Logs, Parts};
 use engine::cluster::Providers;
+use engine::environment::Environments;
+use engine::executor::{Commands, Deployments, Services};
 use engine::instance::{General, Instances, Outside};
 use engine::placement::{self, Placement};
 use engine::port::{Dns, Seal, Sso};
-use engine::rules::{InForce, Rulebook};
+use engine::resource::{Executors, Resources};
+use engine::rules::{InForce, Rulebook, Rules};
 use engine::scaling::{self, Scaling};
 use engine::{Driver, Metrics, Options, cluster, deployment, local_agent, sealed};
 use futures_util::future::BoxFuture;
@@ -24,7 +27,10 @@ use store::{Clock, Db, Stop, Stopper, stop, task};
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, watch};
 
-use crate::{Client, Database, Engine, FakeDns, FakeProvider, FakeSeal, FakeSso, TestClock};
+use crate::{
+    Client, Database, Engine, FakeDns, FakeExecutor, FakeProbe, FakeProvider, FakeSeal, FakeSso,
+    TestClock,
+};
 
 /// The administrator's password.
 const ADMIN_PASSWORD: &str = "admin password";
@@ -56,6 +62,10 @@ pub struct TestSettings {
     pub seal: Arc<FakeSeal>,
     /// Who makes clusters, whether with Kubernetes or Terraform.
     pub provider: Option<Arc<FakeProvider>>,
+    /// Carries out resources, whether of Terraform, Consul or Vault.
+    pub executor: Arc<FakeExecutor>,
+    /// Says whether environments work.
+    pub probe: Arc<FakeProbe>,
 }
 
 /// A server that ends with the test.
@@ -218,6 +228,7 @@ async fn run(db: &Db, settings: TestSettings, stop: Stop) -> Client {
     if settings.provider.is_some() {
         api.providers = Provider::ALL.to_vec();
     }
+    let limits = api.limits;
     let app = App::new(db.clone(), api, parts, stop.clone());
     app.ensure_admin(Some(ADMIN_PASSWORD)).await.expect("an administrator");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -241,13 +252,40 @@ async fn run(db: &Db, settings: TestSettings, stop: Stop) -> Client {
             .with(deployment::Ending { db: db.clone() })
             .with(Instances::new(db.clone(), rules.clone(), outside))
             .with(Scaling::new(db.clone(), rules.clone(), placement.outlook()))
-            .with(General { db: db.clone(), rules: rules.clone() });
+            .with(General { db: db.clone(), rules: rules.clone() })
+            .with(Environments::new(db.clone(), settings.probe))
+            .with(Resources::new(
+                db.clone(),
+                executors(db, &rules, limits, settings.executor, seal.clone()),
+            ));
         task::spawn("pools", scaling::follow(db.clone(), rules, stop.clone()));
         task::spawn("driver", driver.run(stop.clone()));
         task::spawn("placement", placement.run(stop.clone()));
         start_agent(db, runtime, seal, stop);
     }
     Client::new(&base)
+}
+
+/// Paddock's own executors, and one in memory for those of foreign systems.
+pub fn executors(
+    db: &Db,
+    rules: &Rules,
+    limits: store::deployment::Limits,
+    foreign: Arc<FakeExecutor>,
+    seal: Arc<dyn Seal>,
+) -> Executors {
+    use model::template::Executor as Of;
+    let deployments = || Deployments::new(db.clone(), limits);
+    let all: Vec<(Of, Arc<dyn engine::port::Executor>)> = vec![
+        (Of::Terraform, foreign.clone()),
+        (Of::ConsulKv, foreign.clone()),
+        (Of::VaultSecret, foreign),
+        (Of::Deployment, Arc::new(deployments())),
+        (Of::Service, Arc::new(Services::new(db.clone(), rules.clone()))),
+        (Of::Command, Arc::new(Commands::new(deployments(), None))),
+    ];
+    let server = format!("test {}", store::entropy::noise(db.entropy()));
+    Executors { all, seal, server, observe_every: Duration::from_mins(10) }
 }
 
 fn providers(provider: &Arc<FakeProvider>, seal: Arc<dyn Seal>, base: &str) -> Providers {

@@ -6,14 +6,16 @@ use std::time::Duration;
 use engine::cluster::Providers;
 use engine::instance::Outside;
 use engine::port;
+use engine::resource::Executors;
 use engine::rules::{InForce, Rulebook, Rules};
 use model::InstanceId;
 use model::cluster::Provider;
 use model::event::Actor;
 use model::instance::{Charge, Detail, Instance, NewInstance, Status};
 use model::kind::Catalog;
+use store::Db;
 use store::{Page, Scope, instance};
-use testing::{FakeDns, FakeProvider, FakeSeal, FakeSso};
+use testing::{FakeDns, FakeExecutor, FakeProbe, FakeProvider, FakeSeal, FakeSso, rows};
 
 use crate::probe::until;
 use crate::world::World;
@@ -25,6 +27,8 @@ pub(crate) struct Fleet {
     pub(crate) sso: Arc<FakeSso>,
     pub(crate) seal: Arc<FakeSeal>,
     pub(crate) provider: Arc<FakeProvider>,
+    pub(crate) executor: Arc<FakeExecutor>,
+    pub(crate) probe: Arc<FakeProbe>,
 }
 
 impl Fleet {
@@ -36,7 +40,14 @@ impl Fleet {
             pools: Arc::default(),
         });
         let (dns, sso, seal) = (Arc::default(), Arc::default(), Arc::default());
-        Self { rules, rulebook, dns, sso, seal, provider: Arc::default() }
+        let (provider, executor, probe) = (Arc::default(), Arc::default(), Arc::default());
+        Self { rules, rulebook, dns, sso, seal, provider, executor, probe }
+    }
+
+    /// Who carries out resources, as a server of its own.
+    pub(crate) fn executors(&self, db: &Db) -> Executors {
+        let executor = self.executor.clone();
+        testing::executors(db, &self.rules, rows::LIMITS, executor, self.seal.clone())
     }
 
     /// Who makes clusters.

@@ -5,15 +5,17 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use agent::{Agent, Link, LinkError, Simulated, simulated};
+use engine::environment::Environments;
 use engine::instance::{General, Instances};
 use engine::placement::{self, Placement};
+use engine::resource::Resources;
 use engine::scaling::{self, Scaling};
 use engine::{Driver, Metrics, Options, cluster, deployment, local_agent, sealed};
 use model::agent::{Desired, Report};
 use model::cluster::{Cluster, Patience, Provider};
 use model::deployment::{Deployment, NewDeployment, Status};
 use model::event::Actor;
-use model::{ClusterId, DeploymentId, OrganizationId, Resources};
+use model::{ClusterId, DeploymentId, OrganizationId};
 use store::deployment::Filter;
 use store::{Clock, Db, Page, Scope, Stopper, SystemClock, lease, stop, task};
 use testing::{Database, Engine, FakeSeal, rows};
@@ -73,7 +75,9 @@ impl World {
             .with(clusters)
             .with(deployment::Ending { db: db.clone() })
             .with(Instances::new(db.clone(), self.fleet.rules.clone(), self.fleet.outside()))
-            .with(General { db: db.clone(), rules: self.fleet.rules.clone() });
+            .with(General { db: db.clone(), rules: self.fleet.rules.clone() })
+            .with(Environments::new(db.clone(), self.fleet.probe.clone()))
+            .with(Resources::new(db.clone(), self.fleet.executors(&db)));
         let (stopper, stop) = stop::channel();
         let rules = self.fleet.rules.clone();
         let driver = driver.with(Scaling::new(db.clone(), rules.clone(), placement.outlook()));
@@ -103,7 +107,7 @@ impl World {
 
     /// A cluster of the organization that hosts.
     pub(crate) async fn cluster<const N: usize>(&self, capacity: [(&str, i64); N]) -> Cluster {
-        rows::ready_cluster(&self.db, Some(self.owner), Resources::from(capacity)).await
+        rows::ready_cluster(&self.db, Some(self.owner), model::Resources::from(capacity)).await
     }
 
     /// Asks for a deployment of so much CPU.
@@ -114,7 +118,7 @@ impl World {
         cpu: i64,
         priority: i64,
     ) -> DeploymentId {
-        let resources = Resources::from([("cpu", cpu)]);
+        let resources = model::Resources::from([("cpu", cpu)]);
         let new = rows::new_deployment(on.map(|on| on.id), image, resources, priority);
         self.deploy_new(&new).await
     }

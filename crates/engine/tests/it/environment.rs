@@ -1,0 +1,433 @@
+//! Environments from asked-for to deployed, changed, failed, mended and gone, with real workers and an
+//! executor in memory.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent::simulated;
+use engine::environment::{self, Change, Wish};
+use engine::port::Fault;
+use model::environment::{Environment, OnDrift, Status};
+use model::event::Actor;
+use model::resource::{self, Resource};
+use model::template::{Act, parse};
+use model::{EnvironmentId, UserId};
+use serde_json::{Map, Value, json};
+use store::template::{NewTemplate, publish};
+use store::{Page, Scope, Tx};
+use testing::{Engine, TestClock, on_both_engines};
+
+use crate::probe::until;
+use crate::world::{World, changes_of};
+
+pub(crate) const SHOP: &str = "
+name: shop
+version: 1.0.0
+parameters:
+  size: {type: integer, default: 2}
+  color: {type: string, default: red}
+resources:
+  - {name: base, executor: vault-secret, with: {path: base}}
+  - name: settings
+    executor: consul-kv
+    with: {prefix: shop/, values: {base: '{{ base.path }}', color: '{{ color }}'}}
+  - name: part
+    executor: consul-kv
+    count: '{{ size }}'
+    with: {prefix: 'part/{{ index }}/', values: {}}
+    depends_on: [settings]
+  - {name: beside, executor: vault-secret, with: {path: beside}}
+";
+
+/// A world with environments.
+pub(crate) struct Shop {
+    pub(crate) world: World,
+    pub(crate) clock: Arc<TestClock>,
+    pub(crate) user: UserId,
+}
+
+impl Shop {
+    pub(crate) async fn still(engine: Engine, templates: &[&str]) -> Self {
+        let clock = Arc::new(TestClock::default());
+        let world = World::still_with(engine, clock.clone()).await;
+        let mut tx = world.db.begin(Actor::Anonymous).await.unwrap();
+        let scope = Scope::Organization(world.owner);
+        let user = store::user::list(&mut tx, scope, &Page::first(1)).await.unwrap()[0].id;
+        tx.commit().await.unwrap();
+        let shop = Self { world, clock, user };
+        for text in templates {
+            shop.publish(text).await;
+        }
+        shop
+    }
+
+    pub(crate) async fn start(engine: Engine, templates: &[&str]) -> Self {
+        let mut shop = Self::still(engine, templates).await;
+        shop.world.start_driver();
+        shop
+    }
+
+    pub(crate) async fn publish(&self, text: &str) {
+        let template = parse("template.yaml", text).unwrap();
+        let mut tx = self.begin().await;
+        let new = NewTemplate {
+            organization_id: Some(self.world.owner),
+            template: &template,
+            source: text,
+            files: &BTreeMap::new(),
+            hash: text,
+        };
+        publish(&mut tx, &new).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    pub(crate) async fn begin(&self) -> Tx {
+        self.world.db.begin(Actor::User(self.user)).await.unwrap()
+    }
+
+    pub(crate) async fn create(&self, template: &str, parameters: Value) -> EnvironmentId {
+        self.create_with(template, parameters, |_| {}).await
+    }
+
+    pub(crate) async fn create_with(
+        &self,
+        template: &str,
+        parameters: Value,
+        change: impl FnOnce(&mut Wish),
+    ) -> EnvironmentId {
+        let mut wish = Wish {
+            name: "mine".into(),
+            description: String::new(),
+            tags: BTreeMap::new(),
+            templates: vec![template.into()],
+            parameters: parameters.as_object().unwrap().clone(),
+            on_drift: OnDrift::Report,
+            destroy_at: None,
+            adopt: BTreeMap::new(),
+        };
+        change(&mut wish);
+        let mut tx = self.begin().await;
+        let owner = self.world.owner;
+        let made = environment::create(&mut tx, owner, self.user, &wish, None).await.unwrap();
+        tx.commit().await.unwrap();
+        made.id
+    }
+
+    /// Asks something of an environment.
+    pub(crate) async fn ask<R>(
+        &self,
+        id: EnvironmentId,
+        act: impl AsyncFnOnce(&mut Tx, &mut Environment) -> store::Result<R>,
+    ) -> store::Result<R> {
+        let mut tx = self.begin().await;
+        let mut now = store::environment::take(&mut tx, Scope::All, id).await?;
+        let answer = act(&mut tx, &mut now).await?;
+        tx.commit().await?;
+        Ok(answer)
+    }
+
+    pub(crate) async fn apply(&self, id: EnvironmentId, change: Change) -> store::Result<()> {
+        self.ask(id, async |tx, now| environment::apply(tx, now, &change, None).await.map(drop))
+            .await
+    }
+
+    pub(crate) async fn destroy(&self, id: EnvironmentId) {
+        self.ask(id, async |tx, now| environment::destroy(tx, now, "Asked for.").await)
+            .await
+            .unwrap();
+    }
+
+    pub(crate) async fn get(&self, id: EnvironmentId) -> Environment {
+        let mut read = self.world.db.read().await.unwrap();
+        store::environment::get(&mut read, Scope::All, id).await.unwrap()
+    }
+
+    pub(crate) async fn resources(&self, id: EnvironmentId) -> Vec<Resource> {
+        store::resource::of(&mut self.world.db.read().await.unwrap(), id).await.unwrap()
+    }
+
+    pub(crate) async fn resource(&self, id: EnvironmentId, name: &str) -> Resource {
+        let mut read = self.world.db.read().await.unwrap();
+        store::resource::by_name(&mut read, Scope::All, id, name).await.unwrap()
+    }
+
+    pub(crate) async fn until(&self, id: EnvironmentId, status: Status) -> Environment {
+        let what = format!("{status}");
+        until(&what, async || {
+            let now = self.get(id).await;
+            let is_stuck = now.status == Status::Failed && status != Status::Failed;
+            assert!(!is_stuck, "{}", now.status_reason);
+            now.status == status
+        })
+        .await;
+        self.get(id).await
+    }
+
+    pub(crate) async fn until_resource(
+        &self,
+        id: EnvironmentId,
+        name: &str,
+        status: resource::Status,
+    ) -> Resource {
+        until(name, async || self.resource(id, name).await.status == status).await;
+        self.resource(id, name).await
+    }
+
+    pub(crate) fn asked(&self, call: &str) -> Vec<String> {
+        self.world.fleet.executor.held().names(call)
+    }
+
+    pub(crate) fn forget(&self) {
+        self.world.fleet.executor.held().asked.clear();
+    }
+}
+
+pub(crate) fn set(parameters: Value) -> Change {
+    Change { templates: None, parameters: parameters.as_object().unwrap().clone() }
+}
+
+fn place(list: &[String], name: &str) -> usize {
+    list.iter().position(|one| one == name).unwrap_or_else(|| panic!("{name} in {list:?}"))
+}
+
+on_both_engines! {
+    async fn it_is_made_in_order_and_only_what_is_touched_runs_again(engine: Engine) {
+        let shop = Shop::start(engine, &[SHOP]).await;
+        let id = shop.create("shop@1.0.0", json!({})).await;
+        let now = shop.until(id, Status::Deployed).await;
+        assert_eq!((now.progress, now.status_reason.as_str()), (100, "It works."));
+        let made = shop.asked("apply");
+        assert_eq!(made.len(), 5, "{made:?}");
+        assert!(place(&made, "base") < place(&made, "settings"), "{made:?}");
+        assert!(place(&made, "settings") < place(&made, "part-1"), "{made:?}");
+        // What one gives, the other is told.
+        let settings = shop.resource(id, "settings").await;
+        assert_eq!(settings.applied.unwrap()["values"]["base"], "made/base");
+        let log = store::resource::log::list(
+            &mut shop.world.db.read().await.unwrap(), settings.id, 0, 100,
+        ).await.unwrap();
+        assert!(log.iter().any(|line| line.line == "settings is made"), "{log:?}");
+
+        shop.forget();
+        shop.apply(id, set(json!({"color": "blue"}))).await.unwrap();
+        shop.until(id, Status::Deployed).await;
+        assert_eq!(shop.asked("apply"), ["settings"]);
+        assert_eq!(shop.get(id).await.generation, 2);
+
+        shop.forget();
+        shop.apply(id, set(json!({"size": 1}))).await.unwrap();
+        shop.until(id, Status::Deployed).await;
+        assert_eq!((shop.asked("apply"), shop.asked("destroy")), (vec![], vec!["part-1".into()]));
+        shop.apply(id, set(json!({"size": 3}))).await.unwrap();
+        shop.until(id, Status::Deployed).await;
+        assert_eq!(shop.asked("apply").len(), 2);
+
+        let mut changes = changes_of(&shop.world.db, id).await;
+        changes.dedup();
+        assert!(changes.contains(&"environment.created".to_owned()), "{changes:?}");
+        assert_eq!(changes.last().unwrap(), "environment.deployed");
+    }
+
+    async fn it_goes_in_reverse_and_nothing_is_left(engine: Engine) {
+        let shop = Shop::start(engine, &[SHOP]).await;
+        let id = shop.create("shop@1.0.0", json!({})).await;
+        shop.until(id, Status::Deployed).await;
+        shop.destroy(id).await;
+        let now = shop.until(id, Status::Destroyed).await;
+        assert!(now.destroyed_at.is_some());
+        let gone = shop.asked("destroy");
+        assert!(place(&gone, "part-0") < place(&gone, "settings"), "{gone:?}");
+        assert!(place(&gone, "settings") < place(&gone, "base"), "{gone:?}");
+        assert!(shop.world.fleet.executor.held().of.is_empty());
+        assert!(shop.resources(id).await.is_empty());
+        let mut read = shop.world.db.read().await.unwrap();
+        for sql in ["SELECT COUNT(*) FROM resource_secret", "SELECT COUNT(*) FROM environment_template"] {
+            assert_eq!(read.number(sql, &[]).await.unwrap(), 0, "{sql}");
+        }
+        drop(read);
+        // Its name is free.
+        let again = shop.create("shop@1.0.0", json!({"size": 0})).await;
+        shop.until(again, Status::Deployed).await;
+    }
+
+    async fn what_failed_says_why_and_a_retry_goes_on_from_there(engine: Engine) {
+        let shop = Shop::start(engine, &[SHOP]).await;
+        shop.world.fleet.executor.held().refuses.insert("settings".into());
+        let id = shop.create("shop@1.0.0", json!({})).await;
+        let now = shop.until(id, Status::Failed).await;
+        let why = "settings failed: settings is refused. Mend that";
+        assert!(now.status_reason.starts_with(why), "{}", now.status_reason);
+        let all = shop.resources(id).await;
+        let by = |status| all.iter().filter(|one| one.status == status).count();
+        use resource::Status::{Applied, Failed, Pending};
+        assert_eq!((by(Applied), by(Failed), by(Pending)), (2, 1, 2));
+        let part = shop.resource(id, "part-0").await;
+        assert_eq!(part.status_reason, "Waits for settings, which failed.");
+
+        shop.world.fleet.executor.held().refuses.clear();
+        shop.forget();
+        shop.ask(id, async |tx, now| environment::retry(tx, now).await).await.unwrap();
+        shop.until(id, Status::Deployed).await;
+        let made = shop.asked("apply");
+        assert_eq!((made.len(), made[0].as_str()), (3, "settings"), "{made:?}");
+        let retry = shop.ask(id, async |tx, now| environment::retry(tx, now).await).await;
+        assert!(matches!(retry, Err(store::Error::Conflict(_))), "{retry:?}");
+    }
+
+    async fn what_is_down_is_waited_for(engine: Engine) {
+        let shop = Shop::start(engine, &[SHOP]).await;
+        let down = Fault::Unavailable("Consul is away".into());
+        shop.world.fleet.executor.set_fault(Some(down));
+        let id = shop.create("shop@1.0.0", json!({"size": 1})).await;
+        until("it says so", async || {
+            shop.resource(id, "base").await.status_reason.contains("Consul is away")
+        }).await;
+        shop.world.fleet.executor.set_fault(None);
+        shop.until(id, Status::Deployed).await;
+    }
+
+    async fn cancelling_really_cancels(engine: Engine) {
+        let shop = Shop::start(engine, &[SHOP]).await;
+        shop.world.fleet.executor.held().slowness = u32::MAX;
+        let id = shop.create("shop@1.0.0", json!({})).await;
+        shop.until_resource(id, "base", resource::Status::Applying).await;
+        let busy = shop.apply(id, set(json!({"size": 3}))).await;
+        assert!(matches!(busy, Err(store::Error::Conflict(_))), "{busy:?}");
+        shop.ask(id, async |tx, now| environment::cancel(tx, now).await).await.unwrap();
+        let now = shop.until(id, Status::Failed).await;
+        assert!(now.status_reason.starts_with("Cancelled; 5 of 5 not done."), "{}", now.status_reason);
+        let told = shop.world.fleet.executor.held().cancelled.clone();
+        assert_eq!(told.iter().filter(|name| *name == "base").count(), 2, "{told:?}");
+        let base = shop.resource(id, "base").await;
+        assert_eq!((base.status, base.status_reason.as_str()),
+            (resource::Status::Failed, "Its step was cancelled."));
+        shop.world.fleet.executor.held().slowness = 1;
+        shop.ask(id, async |tx, now| environment::retry(tx, now).await).await.unwrap();
+        shop.until(id, Status::Deployed).await;
+    }
+
+    async fn what_is_destroyed_while_it_is_made_is_stopped_first(engine: Engine) {
+        let shop = Shop::start(engine, &[SHOP]).await;
+        shop.world.fleet.executor.held().slowness = u32::MAX;
+        let id = shop.create("shop@1.0.0", json!({})).await;
+        shop.until_resource(id, "base", resource::Status::Applying).await;
+        shop.destroy(id).await;
+        until("it is told to stop", async || {
+            shop.world.fleet.executor.held().cancelled.len() > 1
+        }).await;
+        shop.world.fleet.executor.held().slowness = 0;
+        shop.until(id, Status::Destroyed).await;
+        // What never began is gone without anybody being asked.
+        assert!(!shop.asked("destroy").contains(&"part-0".to_owned()));
+    }
+
+    async fn what_drifts_is_seen_and_mended_when_asked(engine: Engine) {
+        let shop = Shop::start(engine, &[SHOP]).await;
+        let id = shop.create("shop@1.0.0", json!({})).await;
+        shop.until(id, Status::Deployed).await;
+        let base = shop.resource(id, "base").await.id;
+        let by_hand = |value: &str| {
+            let mut held = shop.world.fleet.executor.held();
+            held.of.get_mut(&base).unwrap().insert("path".into(), value.into());
+        };
+        by_hand("elsewhere");
+        shop.ask(id, async |tx, now| environment::observe(tx, now).await).await.unwrap();
+        let seen = shop.until_resource(id, "base", resource::Status::Drifted).await;
+        assert_eq!(seen.drift[0].field, "path");
+        assert_eq!((&seen.drift[0].made, &seen.drift[0].found),
+            (&Some(json!("base")), &Some(json!("elsewhere"))));
+        assert_eq!(shop.get(id).await.status, Status::Deployed);
+        let mended = shop.ask(id, async |tx, now| environment::repair(tx, now, None).await).await;
+        assert_eq!(mended.unwrap(), ["base"]);
+        shop.until(id, Status::Deployed).await;
+        let now = shop.resource(id, "base").await;
+        assert_eq!((now.status, now.drift.len()), (resource::Status::Applied, 0));
+        // On a schedule, too; and by policy it is mended without asking.
+        shop.ask(id, async |tx, now| {
+            now.on_drift = OnDrift::Repair;
+            store::environment::save(tx, now, "updated").await
+        }).await.unwrap();
+        by_hand("again");
+        shop.forget();
+        shop.clock.advance(Duration::from_mins(11));
+        until("it is mended", async || shop.asked("apply") == ["base"]).await;
+        shop.until(id, Status::Deployed).await;
+    }
+
+    async fn what_exists_is_taken_over(engine: Engine) {
+        let shop = Shop::start(engine, &[SHOP]).await;
+        let id = shop.create_with("shop@1.0.0", json!({}), |wish| {
+            wish.adopt.insert("base".into(), "old/base".into());
+        }).await;
+        shop.until(id, Status::Deployed).await;
+        assert_eq!(shop.asked("adopt"), ["old/base"]);
+        let base = shop.resource(id, "base").await;
+        assert_eq!((base.adopt, base.act), (None, Act::Nothing));
+        let resource = shop.resource(id, "base").await;
+        let late = shop.ask(id, async |tx, now| environment::adopt(tx, now, resource, "x").await).await;
+        assert!(matches!(late, Err(store::Error::Conflict(_))), "{late:?}");
+    }
+
+    async fn two_templates_make_one_and_know_each_other(engine: Engine) {
+        let other = "
+name: front
+version: '2'
+needs: [base]
+resources:
+  - {name: page, executor: consul-kv, with: {prefix: page/, values: {of: '{{ base.path }}'}}}
+";
+        let shop = Shop::start(engine, &[SHOP, other]).await;
+        let id = shop.create_with("shop@1.0.0", json!({}), |wish| {
+            wish.templates.push("front@2".into());
+        }).await;
+        shop.until(id, Status::Deployed).await;
+        let page = shop.resource(id, "page").await;
+        assert_eq!(page.applied.unwrap()["values"]["of"], "made/base");
+        // Without what it needs, it is refused, and nothing has changed.
+        let alone = Change { templates: Some(vec!["front@2".into()]), parameters: Map::new() };
+        let refused = shop.apply(id, alone).await;
+        assert!(matches!(refused, Err(store::Error::Invalid(_))), "{refused:?}");
+        assert_eq!(shop.get(id).await.generation, 1);
+    }
+
+    async fn deployments_instances_and_programs_are_made_and_taken_down(engine: Engine) {
+        let own = "
+name: own
+version: '1'
+parameters: {replicas: {type: integer, default: 1}}
+resources:
+  - {name: web, executor: deployment, with: {image: 'test/web:1', cpu: 1, ram: 64Mi, ports: [80], replicas: '{{ replicas }}'}}
+actions:
+  - {name: migrate, after: [web], app: {url: 'test/job:1', command: [up]}}
+";
+        let mut shop = Shop::still(engine, &[own]).await;
+        shop.world.start_driver();
+        shop.world.start_agent(simulated::Options {
+            complete: Some("job".into()),
+            ..Default::default()
+        }).await;
+        let cluster = shop.world.cluster([("cpu", 8), ("ram", 1 << 30)]).await;
+        let id = shop.create("own@1", json!({})).await;
+        shop.until(id, Status::Deployed).await;
+        let web = shop.resource(id, "web").await;
+        assert_eq!(web.outputs["endpoint"], "127.0.0.1:80");
+        let link = web.link.unwrap();
+        shop.apply(id, set(json!({"replicas": 2}))).await.unwrap();
+        shop.until(id, Status::Deployed).await;
+        let again = shop.resource(id, "web").await;
+        assert_eq!(again.link.unwrap(), link, "it is changed where it is");
+        assert_eq!(shop.world.all().await.len(), 2);
+        // Deleted by hand: it is missed, and comes back.
+        shop.world.delete(link.id.parse().unwrap()).await;
+        until("it is gone", async || shop.world.all().await.len() == 1).await;
+        shop.ask(id, async |tx, now| environment::observe(tx, now).await).await.unwrap();
+        shop.until_resource(id, "web", resource::Status::Drifted).await;
+        shop.ask(id, async |tx, now| environment::repair(tx, now, None).await).await.unwrap();
+        shop.until(id, Status::Deployed).await;
+        shop.destroy(id).await;
+        shop.until(id, Status::Destroyed).await;
+        assert!(shop.world.all().await.is_empty());
+        assert_eq!(shop.world.free_cpu(cluster.id).await, 8);
+    }
+}

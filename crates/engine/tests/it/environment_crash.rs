@@ -1,0 +1,127 @@
+//! Servers that die at any call of an executor: another one takes over, and everything still comes to be.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::Reconcile as _;
+use engine::environment::Environments;
+use engine::resource::Resources;
+use model::EnvironmentId;
+use model::environment::Status;
+use model::work::Next;
+use serde_json::json;
+use store::{Db, Scope, resource, task};
+use testing::{Engine, on_both_engines};
+
+use crate::environment::{SHOP, Shop};
+
+const MOST_ROUNDS: usize = 200;
+
+/// One server, as its workers.
+struct Server {
+    environments: Environments,
+    resources: Resources,
+}
+
+impl Server {
+    fn new(shop: &Shop) -> Arc<Self> {
+        let (db, fleet) = (shop.world.db.clone(), &shop.world.fleet);
+        Arc::new(Self {
+            environments: Environments::new(db.clone(), fleet.probe.clone()),
+            resources: Resources::new(db.clone(), fleet.executors(&db)),
+        })
+    }
+
+    /// One look at the environment and each of its resources; the earliest next.
+    async fn round(&self, db: &Db, id: EnvironmentId) -> Option<Duration> {
+        let mut waits = Vec::new();
+        let mut next = |next: Next| match next {
+            Next::At(at) => waits.push(at.since(db.now())),
+            Next::Again => waits.push(Duration::ZERO),
+            Next::Rest => {}
+        };
+        next(self.environments.reconcile(&id.to_string()).await.unwrap());
+        for one in resource::of(&mut db.read().await.unwrap(), id).await.unwrap() {
+            next(self.resources.reconcile(&one.id.to_string()).await.unwrap());
+        }
+        waits.into_iter().min()
+    }
+}
+
+/// Has servers work until the environment is there; each dies where it is not answered.
+async fn until_over_crashes(shop: &Shop, id: EnvironmentId, status: Status) -> usize {
+    let (mut server, mut deaths) = (Server::new(shop), 0);
+    let fell_silent = shop.world.fleet.executor.held().fell_silent.clone();
+    for _ in 0..MOST_ROUNDS {
+        if shop.get(id).await.status == status {
+            return deaths;
+        }
+        let (who, db) = (server.clone(), shop.world.db.clone());
+        let mut round = task::spawn("round", async move { who.round(&db, id).await });
+        tokio::select! {
+            wait = &mut round => shop.clock.advance(wait.unwrap().unwrap_or_default()),
+            () = fell_silent.notified() => {
+                round.abort();
+                let _ = round.await;
+                server = Server::new(shop);
+                deaths += 1;
+            }
+        }
+    }
+    let now = shop.get(id).await;
+    panic!("it is {}, not {status}: {}", now.status, now.status_reason);
+}
+
+/// The whole life of an environment, with a server that dies at that call; how many calls there were.
+async fn lives(engine: Engine, silent_at: Option<usize>) -> usize {
+    let shop = Shop::still(engine, &[SHOP]).await;
+    shop.world.fleet.executor.held().silent_at = silent_at;
+    let id = shop.create("shop@1.0.0", json!({"size": 1})).await;
+    let mut deaths = until_over_crashes(&shop, id, Status::Deployed).await;
+    assert_eq!(shop.world.fleet.executor.held().of.len(), 4);
+    shop.destroy(id).await;
+    deaths += until_over_crashes(&shop, id, Status::Destroyed).await;
+    let held = shop.world.fleet.executor.held();
+    assert!(held.of.is_empty(), "{:?}", held.of);
+    assert_eq!(deaths, usize::from(silent_at.is_some()));
+    held.asked.len()
+}
+
+on_both_engines! {
+    async fn a_server_that_dies_at_any_call_is_followed_by_another(engine: Engine) {
+        let calls = lives(engine, None).await;
+        assert_eq!(calls, 8);
+        for at in 0..calls {
+            lives(engine, Some(at)).await;
+        }
+    }
+
+    async fn who_was_followed_changes_nothing_more(engine: Engine) {
+        let shop = Shop::still(engine, &[SHOP]).await;
+        let id = shop.create("shop@1.0.0", json!({})).await;
+        let base = shop.resource(id, "base").await;
+        let life = Duration::from_secs(20);
+        let mut tx = shop.begin().await;
+        let first = resource::hold(&mut tx, base.id, "first", life).await.unwrap().unwrap();
+        assert_eq!(resource::hold(&mut tx, base.id, "second", life).await.unwrap(), None);
+        assert_eq!(resource::hold(&mut tx, base.id, "first", life).await.unwrap(), Some(first));
+        tx.commit().await.unwrap();
+        shop.clock.advance(Duration::from_secs(21));
+        let mut tx = shop.begin().await;
+        let second = resource::hold(&mut tx, base.id, "second", life).await.unwrap().unwrap();
+        assert_eq!(second, first + 1);
+        tx.commit().await.unwrap();
+        let kept = [("state".to_owned(), "sealed".to_owned())].into();
+        let mut tx = shop.begin().await;
+        let late = resource::secret::set(&mut tx, base.id, first, &kept).await;
+        assert!(matches!(late, Err(store::Error::Conflict(_))), "{late:?}");
+        let mut tx = shop.begin().await;
+        let mut old = resource::get(&mut tx, Scope::All, base.id).await.unwrap();
+        old.fence = first;
+        let late = resource::save(&mut tx, &mut old, "updated").await;
+        assert!(matches!(late, Err(store::Error::Conflict(_))), "{late:?}");
+        let mut tx = shop.begin().await;
+        resource::secret::set(&mut tx, base.id, second, &kept).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+}

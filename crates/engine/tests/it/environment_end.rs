@@ -1,0 +1,84 @@
+//! Environments with a planned end, and environments whose addresses have to answer.
+
+use std::time::Duration;
+
+use engine::environment;
+use model::environment::Status;
+use serde_json::json;
+use testing::{Engine, on_both_engines};
+
+use crate::environment::{SHOP, Shop};
+use crate::probe::until;
+use crate::world::changes_of;
+
+const PAGE: &str = "
+name: page
+version: '1'
+entry_points: ['http://{{ environment.name }}.test/']
+resources:
+  - name: web
+    executor: consul-kv
+    with: {prefix: web/}
+    status: {http: 'http://{{ web.path }}/healthz'}
+";
+
+on_both_engines! {
+    async fn it_is_reminded_of_extended_and_ends(engine: Engine) {
+        let shop = Shop::start(engine, &[SHOP]).await;
+        let end = shop.world.db.now() + Duration::from_hours(48);
+        let id = shop.create_with("shop@1.0.0", json!({}), |wish| wish.destroy_at = Some(end)).await;
+        shop.until(id, Status::Deployed).await;
+        let reminders = async || {
+            let changes = changes_of(&shop.world.db, id).await;
+            changes.iter().filter(|change| *change == "environment.reminder").count()
+        };
+        assert_eq!(reminders().await, 0);
+        shop.clock.advance(Duration::from_hours(25));
+        until("a reminder", async || reminders().await == 1).await;
+        let later = end + Duration::from_hours(24);
+        shop.ask(id, async |tx, now| environment::set_destroy_at(tx, now, Some(later)).await)
+            .await.unwrap();
+        shop.clock.advance(Duration::from_hours(24));
+        until("another one", async || reminders().await == 2).await;
+        assert_eq!(shop.get(id).await.status, Status::Deployed);
+        shop.clock.advance(Duration::from_hours(24));
+        shop.until(id, Status::Destroyed).await;
+    }
+
+    async fn it_is_deployed_when_it_answers_and_fails_when_it_stops_to(engine: Engine) {
+        let shop = Shop::start(engine, &[PAGE]).await;
+        let answers = |url: &str, status: u16| {
+            shop.world.fleet.probe.held().insert(url.into(), status);
+        };
+        answers("http://mine.test/", 401);
+        answers("http://made/web/healthz", 503);
+        let id = shop.create("page@1", json!({})).await;
+        until("it says why", async || {
+            shop.get(id).await.status_reason == "web does not work: http://made/web/healthz answers 503"
+        }).await;
+        assert_eq!(shop.get(id).await.status, Status::Validating);
+        answers("http://made/web/healthz", 200);
+        let now = shop.until(id, Status::Deployed).await;
+        assert_eq!(now.entry_points, ["http://mine.test/"]);
+        answers("http://mine.test/", 502);
+        until("it has failed", async || {
+            shop.clock.advance(Duration::from_secs(31));
+            shop.get(id).await.status == Status::Failed
+        }).await;
+        assert!(shop.get(id).await.status_reason.starts_with("the entry point does not work"));
+        answers("http://mine.test/", 200);
+        until("it works again", async || {
+            shop.clock.advance(Duration::from_secs(31));
+            shop.get(id).await.status == Status::Deployed
+        }).await;
+    }
+
+    async fn what_never_answers_fails(engine: Engine) {
+        let shop = Shop::start(engine, &[PAGE]).await;
+        let id = shop.create("page@1", json!({})).await;
+        shop.until(id, Status::Validating).await;
+        shop.clock.advance(Duration::from_mins(6));
+        let now = shop.until(id, Status::Failed).await;
+        assert!(now.status_reason.contains("does not answer"), "{}", now.status_reason);
+    }
+}

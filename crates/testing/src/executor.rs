@@ -1,0 +1,178 @@
+//! An executor in memory, which can be told to be slow, down, or to die in the middle; and addresses
+//! that answer as a test wants.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use engine::port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Probe, Task};
+use model::resource::Difference;
+use model::{Invalid, ResourceId, Secret};
+use serde_json::{Map, Value, json};
+use tokio::sync::Notify;
+
+use crate::outside::Fake;
+
+/// What an executor has made.
+#[derive(Debug, Default)]
+pub struct Things {
+    /// What each resource was made as.
+    pub of: BTreeMap<ResourceId, Map<String, Value>>,
+    /// What was asked, in order: `apply web`, `destroy web`.
+    pub asked: Vec<String>,
+    /// How often each change is said to be going on before it is done.
+    pub slowness: u32,
+    /// Resources that are refused, by name.
+    pub refuses: BTreeSet<String>,
+    /// Which call is carried out but never answered, as when who asked dies meanwhile.
+    pub silent_at: Option<usize>,
+    /// Told when that has happened.
+    pub fell_silent: Arc<Notify>,
+    /// Resources that were told to stop, by name.
+    pub cancelled: Vec<String>,
+    /// The highest fence that was seen for each resource.
+    pub fences: BTreeMap<ResourceId, i64>,
+    waits: BTreeMap<String, u32>,
+}
+
+/// An executor.
+pub type FakeExecutor = Fake<Things>;
+
+impl Things {
+    /// What was asked of that kind, by the resources' names.
+    pub fn names(&self, call: &str) -> Vec<String> {
+        let call = format!("{call} ");
+        self.asked.iter().filter_map(|line| line.strip_prefix(&call)).map(str::to_owned).collect()
+    }
+
+    fn ask(&mut self, call: &str, task: &Task) -> Result<bool, Fault> {
+        self.asked.push(format!("{call} {}", task.name));
+        let seen = self.fences.entry(task.id).or_default();
+        if *seen > task.fence {
+            return Err(Fault::Refused("another server has taken over".into()));
+        }
+        *seen = task.fence;
+        if self.refuses.contains(&task.name) {
+            task.log.say(format!("it says no to {}", task.name));
+            return Err(Fault::Refused(format!("{} is refused", task.name)));
+        }
+        let waits = self.waits.entry(format!("{call} {}", task.key)).or_default();
+        *waits += 1;
+        Ok(*waits > self.slowness)
+    }
+}
+
+impl FakeExecutor {
+    fn carry_out<'a, R: Send + 'a>(
+        &'a self,
+        act: impl FnOnce(&mut Things) -> Result<R, Fault>,
+    ) -> Answer<'a, R> {
+        let answer = self.answer(act);
+        let things = self.held();
+        if things.silent_at.is_none_or(|at| at + 1 != things.asked.len()) {
+            return Box::pin(async move { answer.await? });
+        }
+        let fell_silent = things.fell_silent.clone();
+        Box::pin(async move {
+            fell_silent.notify_one();
+            std::future::pending().await
+        })
+    }
+}
+
+fn going<T>() -> Doing<T> {
+    Doing::Going { words: "It goes on.".into(), percent: Some(50) }
+}
+
+impl Executor for FakeExecutor {
+    fn validate(&self, with: &Map<String, Value>, _: &Files) -> Result<(), Invalid> {
+        match with.get("path") {
+            Some(path) if path == "bad" => Err(Invalid::new("with.path", "must not be bad")),
+            _ => Ok(()),
+        }
+    }
+
+    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Vec<Difference>> {
+        self.answer(|things| changes(&task.with, things.of.get(&task.id)))
+    }
+
+    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Applied>> {
+        self.carry_out(|things| {
+            if !things.ask("apply", task)? {
+                return Ok(going());
+            }
+            task.log.say(format!("{} is made", task.name));
+            things.of.insert(task.id, task.with.clone());
+            let outputs = json!({"path": format!("made/{}", task.name), "told": task.with});
+            let outputs = outputs.as_object().cloned().unwrap_or_default();
+            Ok(Doing::Done(Applied { outputs, link: None }))
+        })
+    }
+
+    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Observed> {
+        self.answer(|things| {
+            let made = task.applied.clone().unwrap_or_default();
+            Observed { drift: changes(&made, things.of.get(&task.id)), unexpected: Vec::new() }
+        })
+    }
+
+    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<()>> {
+        self.carry_out(|things| {
+            if !things.ask("destroy", task)? {
+                return Ok(going());
+            }
+            things.of.remove(&task.id);
+            Ok(Doing::Done(()))
+        })
+    }
+
+    fn cancel<'a>(&'a self, task: &'a Task) -> Answer<'a, bool> {
+        self.answer(|things| {
+            things.cancelled.push(task.name.clone());
+            // The first time it is only told to.
+            things.cancelled.iter().filter(|name| **name == task.name).count() > 1
+        })
+    }
+
+    fn keep<'a>(&'a self, task: &'a Task) -> Answer<'a, BTreeMap<String, Secret>> {
+        let note = BTreeMap::from([("note".to_owned(), Secret::new("kept by the executor"))]);
+        let is_known = task.kept.contains_key("note");
+        self.answer(|_| if is_known { BTreeMap::new() } else { note })
+    }
+
+    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Applied> {
+        self.carry_out(|things| {
+            things.asked.push(format!("adopt {what}"));
+            let found = Map::from_iter([("path".to_owned(), Value::from(what))]);
+            things.of.insert(task.id, found);
+            Ok(Applied::default())
+        })
+    }
+}
+
+fn changes(made: &Map<String, Value>, found: Option<&Map<String, Value>>) -> Vec<Difference> {
+    let none = Map::new();
+    let found = found.unwrap_or(&none);
+    let fields: BTreeSet<&String> = made.keys().chain(found.keys()).collect();
+    let differs = fields.into_iter().filter(|field| made.get(*field) != found.get(*field));
+    let of = |map: &Map<String, Value>, field: &String| map.get(field).cloned();
+    differs
+        .map(|field| Difference {
+            field: field.clone(),
+            made: of(made, field),
+            found: of(found, field),
+        })
+        .collect()
+}
+
+/// Addresses and the status with which each answers; others don't answer at all.
+pub type FakeProbe = Fake<BTreeMap<String, u16>>;
+
+impl Probe for FakeProbe {
+    fn get<'a>(&'a self, url: &'a str) -> Answer<'a, u16> {
+        let status = self.answer(|all| all.get(url).copied());
+        Box::pin(async move {
+            let silent = || Fault::Unavailable(format!("{url} does not answer"));
+            status.await?.ok_or_else(silent)
+        })
+    }
+}
