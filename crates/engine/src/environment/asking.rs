@@ -333,7 +333,8 @@ pub async fn cancel(tx: &mut Tx, now: &mut Environment) -> Result<()> {
     wake_all(tx, now).await
 }
 
-async fn wake_all(tx: &mut Tx, now: &Environment) -> Result<()> {
+/// Has the worker look at every resource of an environment.
+pub(crate) async fn wake_all(tx: &mut Tx, now: &Environment) -> Result<()> {
     for one in store::resource::of(tx, now.id).await? {
         store::resource::wake(tx, one.id);
     }
