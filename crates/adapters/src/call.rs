@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use crate::http::{self, Unread, root_of};
 
-mod words;
+pub(crate) mod words;
 
 /// How long one call may take, unless somebody says otherwise.
 pub const LIMIT: Duration = Duration::from_secs(5);
@@ -85,11 +85,21 @@ impl Peer {
 
     /// Sends it, and reads the answer, whatever its status.
     pub(crate) async fn send(&self, request: RequestBuilder) -> Result<Reply, Fault> {
+        let reply = self.send_within(request, MAX_BODY_BYTES).await?;
+        reply.ok_or_else(|| self.confused("its answer has no end"))
+    }
+
+    /// The same with another limit of size; none if the answer is longer.
+    pub(crate) async fn send_within(
+        &self,
+        request: RequestBuilder,
+        most_bytes: usize,
+    ) -> Result<Option<Reply>, Fault> {
         let answer = request.send().await.map_err(|error| self.silent(error))?;
         let status = answer.status();
-        match http::body(answer, MAX_BODY_BYTES).await {
-            Ok(body) => Ok(Reply { status, body }),
-            Err(Unread::TooLong(_)) => Err(self.confused("its answer has no end")),
+        match http::body(answer, most_bytes).await {
+            Ok(body) => Ok(Some(Reply { status, body })),
+            Err(Unread::TooLong(_)) => Ok(None),
             Err(Unread::Broken(error)) => Err(self.silent(error)),
         }
     }
@@ -136,9 +146,17 @@ impl Reply {
             .map_err(|_| peer.confused("what should be JSON of a known shape is something else"))
     }
 
+    /// Are these words in it?
+    pub(crate) fn says(&self, words: &str) -> bool {
+        String::from_utf8_lossy(&self.body).contains(words)
+    }
+
     /// What the answer says about itself, as ` (words)`; nothing if it says nothing.
     fn said(&self) -> String {
-        let value = serde_json::from_slice(&self.body).unwrap_or_default();
-        words::said(&value).map(|text| format!(" ({text})")).unwrap_or_default()
+        let said = match serde_json::from_slice(&self.body) {
+            Ok(value) => words::said(&value),
+            Err(_) => words::first_line(&self.body),
+        };
+        said.map(|text| format!(" ({text})")).unwrap_or_default()
     }
 }

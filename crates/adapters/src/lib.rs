@@ -4,14 +4,18 @@
 //! that failed, and keeps everybody from asking what is down.
 
 mod call;
+pub mod calls;
+pub mod consul;
 pub mod dns;
 pub mod guard;
 mod http;
 pub mod kubernetes;
 pub mod oidc;
+pub mod probe;
 pub mod prometheus;
 pub mod seal;
 pub mod sso;
 pub mod terraform;
+pub mod web;
 
 pub use call::{LIMIT, Unusable};

@@ -2,6 +2,7 @@
 //! gate before them. They end with the test, however that ends.
 
 mod bind;
+mod consul;
 mod gate;
 mod moto;
 mod oidc_provider;
@@ -13,6 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 pub use bind::Bind;
+pub use consul::{Consul, Pair, ROOT_TOKEN};
 pub use gate::{Gate, Mode};
 pub use moto::Moto;
 pub use oidc_provider::{INITIAL_TOKEN, OidcProvider, claims};

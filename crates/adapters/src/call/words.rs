@@ -18,6 +18,16 @@ pub(super) fn said(body: &Value) -> Option<String> {
         }
         _ => None,
     })?;
+    line(&text)
+}
+
+/// The first line of an answer that is plain text: a page for people says nothing in its first line.
+pub(crate) fn first_line(body: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(body).ok()?.trim_start();
+    if text.starts_with('<') { None } else { line(text.lines().next()?) }
+}
+
+fn line(text: &str) -> Option<String> {
     let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let line: String = line.trim().chars().take(MAX_CHARS).collect();
     (!line.is_empty()).then_some(line)
@@ -47,6 +57,18 @@ mod tests {
             (Value::Null, None),
         ] {
             assert_eq!(said(&body).as_deref(), sentence, "{body}");
+        }
+    }
+
+    #[test]
+    fn of_plain_text_the_first_line_is_taken() {
+        for (body, line) in [
+            (&b"\n ACL not found\nat 1"[..], Some("ACL not found")),
+            (b"<html>\nno", None),
+            (b"", None),
+            (&[0xff, 0xfe], None),
+        ] {
+            assert_eq!(first_line(body).as_deref(), line, "{body:?}");
         }
     }
 

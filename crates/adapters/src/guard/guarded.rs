@@ -1,9 +1,14 @@
 //! Ports behind a guard: every call of theirs can be repeated, so every call is retried.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::port::{Answer, Client, Dns, Seal, Sso};
-use model::Secret;
+use engine::port::{
+    Answer, Applied, Client, Dns, Doing, Executor, Files, Observed, Seal, Sso, Task,
+};
+use model::resource::Difference;
+use model::{Invalid, Secret};
+use serde_json::{Map, Value};
 
 use super::Guard;
 
@@ -65,5 +70,40 @@ impl<S: Seal> Seal for Guarded<S> {
 
     fn open<'a>(&'a self, purpose: &'a str, sealed: &'a str) -> Answer<'a, Secret> {
         Box::pin(self.guard.call(move || self.inner.open(purpose, sealed)))
+    }
+}
+
+impl<E: Executor> Executor for Guarded<E> {
+    fn validate(&self, with: &Map<String, Value>, files: &Files) -> Result<(), Invalid> {
+        self.inner.validate(with, files)
+    }
+
+    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Vec<Difference>> {
+        Box::pin(self.guard.call(move || self.inner.plan(task)))
+    }
+
+    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Applied>> {
+        Box::pin(self.guard.call(move || self.inner.apply(task)))
+    }
+
+    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Observed> {
+        Box::pin(self.guard.call(move || self.inner.observe(task)))
+    }
+
+    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<()>> {
+        Box::pin(self.guard.call(move || self.inner.destroy(task)))
+    }
+
+    fn cancel<'a>(&'a self, task: &'a Task) -> Answer<'a, bool> {
+        Box::pin(self.guard.call(move || self.inner.cancel(task)))
+    }
+
+    fn keep<'a>(&'a self, task: &'a Task) -> Answer<'a, BTreeMap<String, Secret>> {
+        // It asks what the executor knows, and must be told also while the system is left alone.
+        self.inner.keep(task)
+    }
+
+    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Applied> {
+        Box::pin(self.guard.call(move || self.inner.adopt(task, what)))
     }
 }

@@ -3,14 +3,20 @@
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 mod bind;
+mod calls;
 mod canned;
+mod consul;
+mod consul_faults;
+mod cut;
 mod fake;
 mod keycloak;
 mod kubernetes;
+mod kv;
 mod moto;
 mod oidc;
 mod oidc_lookup;
 mod patience;
+mod probe;
 mod prometheus;
 mod registration;
 mod registration_kinds;

@@ -110,9 +110,24 @@ impl Commands {
         self.run(task, &wish).await
     }
 
-    /// Ends a program that runs; true when it is gone.
+    /// Ends a call that goes on, or a program that runs; true when it is gone. While it has
+    /// expressions nobody can say which of both it is.
     async fn cancel_once(&self, task: &Task) -> Result<bool, Fault> {
+        if let Some(calls) = &self.calls
+            && !calls.cancel(task).await?
+        {
+            return Ok(false);
+        }
         Ok(matches!(self.deployments.destroy(task).await?, Doing::Done(())))
+    }
+
+    async fn destroy_once(&self, task: &Task) -> Result<Doing<()>, Fault> {
+        if let Some(calls) = &self.calls
+            && let going @ Doing::Going { .. } = calls.destroy(task).await?
+        {
+            return Ok(going);
+        }
+        self.deployments.destroy(task).await
     }
 }
 
@@ -145,7 +160,7 @@ impl Executor for Commands {
     }
 
     fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<()>> {
-        self.deployments.destroy(task)
+        Box::pin(self.destroy_once(task))
     }
 
     fn cancel<'a>(&'a self, task: &'a Task) -> Answer<'a, bool> {

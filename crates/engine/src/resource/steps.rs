@@ -71,7 +71,11 @@ impl Resources {
         if let Ok(differences) = &planned {
             differences.iter().for_each(|one| task.log.say(in_words(one)));
         }
-        self.keep(&task, &Default::default()).await?;
+        // What an executor needs to find its work again must be kept before it does any.
+        match self.sealed(executor, &task).await {
+            Ok(sealed) => self.keep(&task, &sealed).await?,
+            Err(fault) => return self.fault(one, &fault).await,
+        }
         match planned {
             Ok(_) => self.advance(one, Status::Applying, "It is being made.").await,
             Err(fault) => self.fault(one, &fault).await,

@@ -1,0 +1,181 @@
+//! Calls of addresses that templates name: a command whose `url` begins with `http`.
+//!
+//! A call may take long, so it goes on in the background and is asked for again. Each change of a
+//! resource sends the same `Idempotency-Key` however often it is tried, also by another server. There is
+//! no guard before it: each address is another system.
+
+mod running;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
+use model::Invalid;
+use model::resource::Difference;
+use model::template::{self, with};
+use reqwest::{Method, StatusCode, Url};
+use serde_json::{Map, Value, json};
+
+use crate::call::words;
+use crate::http;
+use crate::web::{self, Web};
+use running::{Running, Turn};
+
+/// How long a call may take if nothing is said.
+const PATIENCE: u32 = 600;
+/// What of an answer is given to others.
+const MAX_BODY_BYTES: usize = 64 << 10;
+/// How long a call is waited for before it goes on in the background.
+const QUICK: Duration = Duration::from_secs(2);
+
+/// Makes calls.
+pub struct Calls {
+    web: Arc<Web>,
+    running: Running,
+}
+
+/// One call.
+struct Call {
+    method: Method,
+    url: Url,
+    body: Option<Value>,
+    key: String,
+    limit: Duration,
+}
+
+impl Calls {
+    /// Prepares; calls nobody.
+    pub fn new(options: web::Options) -> Result<Self, Fault> {
+        Ok(Self { web: Arc::new(Web::new(options)?), running: Running::default() })
+    }
+
+    async fn make(&self, task: &Task) -> Result<Doing<Applied>, Fault> {
+        let call = Call::of(&task.with, &task.key).map_err(refused)?;
+        let (shown, web) = (call.shown(), self.web.clone());
+        let turn = self.running.turn(task, move || async move { call.make(&web).await });
+        let Turn::Goes(mut outcome) = turn else {
+            return Ok(going("Other calls go first; it waits for its turn.".into()));
+        };
+        match tokio::time::timeout(QUICK, outcome.wait_for(Option::is_some)).await {
+            Err(_) => Ok(going(format!("{shown} has not answered yet."))),
+            Ok(ended) => {
+                let ended = ended.ok().and_then(|outcome| outcome.clone());
+                self.running.forget(task.id);
+                let made = ended.unwrap_or_else(|| Err(lost(&shown)))?;
+                task.log.say(format!("{shown} answered {}.", made.outputs["status"]));
+                Ok(Doing::Done(made))
+            }
+        }
+    }
+}
+
+impl Call {
+    fn of(with: &Map<String, Value>, key: &str) -> Result<Self, Invalid> {
+        with::check(template::Executor::Command, with)?;
+        let told: with::Command = with::read(with)?;
+        let url = web::address(&told.url).map_err(|why| Invalid::new("with.url", why))?;
+        let method = told.method.as_deref().unwrap_or("POST");
+        let method = method.parse().map_err(|_| Invalid::new("with.method", "is no method"))?;
+        let limit = Duration::from_secs(told.timeout_seconds.unwrap_or(PATIENCE).into());
+        Ok(Self { method, url, body: told.body, key: key.to_owned(), limit })
+    }
+
+    /// What it is called in sentences.
+    fn shown(&self) -> String {
+        format!("{} {}", self.method, web::shown(&self.url))
+    }
+
+    async fn make(&self, web: &Web) -> Result<Applied, Fault> {
+        let request = web.request(self.method.clone(), &self.url, self.limit)?;
+        let request = request.header("Idempotency-Key", &self.key);
+        let request = match &self.body {
+            Some(body) => request.json(body),
+            None => request,
+        };
+        let answer = request.send().await.map_err(|error| self.silent(web, error))?;
+        let status = answer.status();
+        let read = http::start(answer, MAX_BODY_BYTES).await;
+        let (body, is_whole) = read.map_err(|error| self.silent(web, error))?;
+        if !status.is_success() {
+            return Err(self.fault(status, &body));
+        }
+        let outputs = json!({"status": status.as_u16(), "body": content(&body, is_whole)});
+        Ok(Applied { outputs: outputs.as_object().cloned().unwrap_or_default(), link: None })
+    }
+
+    fn fault(&self, status: StatusCode, body: &[u8]) -> Fault {
+        let line = words::first_line(body).map(|line| format!(": {line}")).unwrap_or_default();
+        let (shown, code) = (self.shown(), status.as_u16());
+        match status {
+            StatusCode::REQUEST_TIMEOUT
+            | StatusCode::TOO_EARLY
+            | StatusCode::TOO_MANY_REQUESTS => {
+                Fault::Unavailable(format!("{shown} has no time: it answered {code}{line}"))
+            }
+            _ if status.is_redirection() => Fault::Refused(format!(
+                "{shown} leads elsewhere ({code}), where Paddock does not follow: call that address"
+            )),
+            _ if status.is_client_error() => {
+                Fault::Refused(format!("{shown} was refused: it answered {code}{line}"))
+            }
+            _ => Fault::Unavailable(format!("{shown} failed: it answered {code}{line}")),
+        }
+    }
+
+    fn silent(&self, web: &Web, error: reqwest::Error) -> Fault {
+        if error.is_timeout() && !error.is_connect() {
+            let (shown, limit) = (self.shown(), self.limit.as_secs());
+            let why = format!("{shown} took longer than {limit} s and was ended");
+            return Fault::Refused(why);
+        }
+        web.silent(&self.url, error)
+    }
+}
+
+/// What an answer says: JSON, or text. What is cut off is no JSON any more.
+fn content(body: &[u8], is_whole: bool) -> Value {
+    let json = if is_whole { serde_json::from_slice(body).ok() } else { None };
+    json.unwrap_or_else(|| String::from_utf8_lossy(body).into())
+}
+
+fn going(words: String) -> Doing<Applied> {
+    Doing::Going { words, percent: None }
+}
+
+fn lost(shown: &str) -> Fault {
+    Fault::Unavailable(format!("{shown} ended without an outcome"))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
+fn refused(invalid: Invalid) -> Fault {
+    Fault::Refused(invalid.to_string())
+}
+
+impl Executor for Calls {
+    fn validate(&self, with: &Map<String, Value>, _: &Files) -> Result<(), Invalid> {
+        Call::of(with, "").map(drop)
+    }
+
+    fn plan<'a>(&'a self, _: &'a Task) -> Answer<'a, Vec<Difference>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Applied>> {
+        Box::pin(self.make(task))
+    }
+
+    fn observe<'a>(&'a self, _: &'a Task) -> Answer<'a, Observed> {
+        // That it was made stays true.
+        Box::pin(std::future::ready(Ok(Observed::default())))
+    }
+
+    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<()>> {
+        self.running.forget(task.id);
+        Box::pin(std::future::ready(Ok(Doing::Done(()))))
+    }
+
+    fn cancel<'a>(&'a self, task: &'a Task) -> Answer<'a, bool> {
+        self.running.forget(task.id);
+        Box::pin(std::future::ready(Ok(true)))
+    }
+}

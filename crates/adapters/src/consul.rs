@@ -1,0 +1,240 @@
+//! Keys and values in Consul, below prefixes that belong to one resource each.
+//!
+//! Whose a prefix is says a key in it, the [mark](mark::Mark), which also lists what was made. Every
+//! change is a transaction that holds only if the mark is still what was seen: nobody gets between, a
+//! server that was taken over from changes nothing more, and after a crash anywhere the next look shows
+//! what is left to do. What others keep below the prefix is never touched.
+
+mod api;
+mod batch;
+mod check;
+mod drift;
+mod mark;
+mod place;
+mod seen;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use engine::port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
+use model::resource::Difference;
+use model::template::with::ConsulKv;
+use model::{Invalid, Secret};
+use serde_json::{Map, Value, json};
+
+use crate::call::{LIMIT, Unusable};
+use api::{Api, Op, Outcome};
+use batch::{Known, Values};
+use place::Place;
+use seen::Seen;
+
+/// How often a step looks and writes: far more than the most keys take, so that others who write at the
+/// same time don't keep it busy for ever.
+const ROUNDS: usize = 200;
+
+/// Under which name an adoption tells the apply that follows of itself.
+const ADOPTED: &str = "adopted";
+
+/// Which Consul.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The address of an agent, without `/v1`.
+    pub addr: String,
+    /// What allows Paddock to write there, if anything has to.
+    pub token: Option<Secret>,
+    /// The datacenter of resources that name none; the agent's own if this is none, too.
+    pub datacenter: Option<String>,
+    /// How long one call may take.
+    pub limit: Duration,
+}
+
+impl Options {
+    /// An agent that needs no token, its own datacenter, and the usual limit.
+    pub fn new(addr: &str) -> Self {
+        Self { addr: addr.to_owned(), token: None, datacenter: None, limit: LIMIT }
+    }
+}
+
+/// Carries out `consul-kv`.
+pub struct Consul {
+    api: Api,
+    datacenter: Option<String>,
+}
+
+impl Consul {
+    /// Prepares; Consul need not be there yet.
+    pub fn new(options: Options) -> Result<Self, Unusable> {
+        let Options { addr, token, datacenter, limit } = options;
+        Ok(Self { api: Api::new(&addr, token, limit)?, datacenter })
+    }
+
+    fn place(&self, wish: &ConsulKv) -> Place {
+        place::of(wish, self.datacenter.as_deref())
+    }
+
+    fn places(&self, task: &Task) -> Vec<Place> {
+        place::all(task, self.datacenter.as_deref()).into_iter().collect()
+    }
+
+    /// What was last made at a place.
+    fn made(&self, task: &Task, place: &Place) -> Values {
+        let told = task.applied.as_ref().and_then(|with| check::told(with).ok());
+        let told = told.filter(|told| self.place(told) == *place);
+        told.map(|told| drift::all_bytes(&told.values)).unwrap_or_default()
+    }
+
+    fn known<'a>(&self, task: &'a Task, place: &Place) -> Known<'a> {
+        let adopts = task.outputs.get(ADOPTED) == Some(&Value::Bool(true));
+        Known { task, made: self.made(task, place), adopts }
+    }
+
+    async fn make(&self, task: &Task) -> Result<Doing<Applied>, Fault> {
+        let told = told(&task.with)?;
+        let place = self.place(&told);
+        // A try before this one may have begun elsewhere.
+        for other in self.places(task).iter().filter(|other| **other != place) {
+            self.clear(task, other).await?;
+        }
+        let (wish, known) = (drift::all_bytes(&told.values), self.known(task, &place));
+        for _ in 0..ROUNDS {
+            let seen = self.api.look(&place).await?;
+            let next = seen.may_make(task).and_then(|()| batch::make(&seen, &wish, &known));
+            match next {
+                Ok(Some(next)) => self.commit(task, &place, next).await?,
+                Ok(None) => return Ok(Doing::Done(applied(&place, &wish))),
+                Err(fault) => {
+                    self.step_back(task, &seen).await?;
+                    return Err(fault);
+                }
+            }
+        }
+        Err(restless(&place))
+    }
+
+    async fn commit(&self, task: &Task, place: &Place, next: batch::Batch) -> Result<(), Fault> {
+        // After a conflict the next look shows what has changed.
+        if self.api.commit(place, &next.ops).await? == Outcome::Done {
+            next.words.iter().for_each(|words| task.log.say(words));
+        }
+        Ok(())
+    }
+
+    /// Gives back a prefix below which nothing was ever made.
+    async fn step_back(&self, task: &Task, seen: &Seen) -> Result<(), Fault> {
+        let own = seen.own(task).filter(|(mark, _)| mark.fence <= task.fence);
+        if let Some((mark, index)) = own
+            && mark.keys.is_empty()
+            && task.applied.is_none()
+        {
+            let gone = Op::Delete { key: seen.place.mark(), index };
+            self.api.commit(&seen.place, &[gone]).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes away what was made at a place.
+    async fn clear(&self, task: &Task, place: &Place) -> Result<(), Fault> {
+        let known = self.known(task, place);
+        for _ in 0..ROUNDS {
+            let seen = self.api.look(place).await?;
+            match batch::clear(&seen, &known)? {
+                Some(next) => self.commit(task, place, next).await?,
+                None => {
+                    seen.say_what_stays(task);
+                    return Ok(());
+                }
+            }
+        }
+        Err(restless(place))
+    }
+
+    async fn clear_all(&self, task: &Task) -> Result<Doing<()>, Fault> {
+        for place in self.places(task) {
+            self.clear(task, &place).await?;
+        }
+        Ok(Doing::Done(()))
+    }
+
+    async fn find_out(&self, task: &Task) -> Result<Vec<Difference>, Fault> {
+        let told = told(&task.with)?;
+        let seen = self.api.look(&self.place(&told)).await?;
+        seen.may_make(task)?;
+        Ok(drift::planned(&seen, task, &told.values))
+    }
+
+    async fn look(&self, task: &Task) -> Result<Observed, Fault> {
+        let told = told(task.applied.as_ref().unwrap_or(&task.with))?;
+        let seen = self.api.look(&self.place(&told)).await?;
+        Ok(drift::observed(&seen, task, &told.values))
+    }
+
+    async fn take_over(&self, task: &Task, what: &str) -> Result<Applied, Fault> {
+        let told = told(&task.with)?;
+        let prefix = &told.prefix;
+        if what.trim_end_matches('/') != prefix.trim_end_matches('/') {
+            let why = format!("“{what}” can't be taken over: what can be is the prefix, “{prefix}”");
+            return Err(Fault::Refused(why));
+        }
+        let place = self.place(&told);
+        let seen = self.api.look(&place).await?;
+        seen.may_make(task)?;
+        if seen.entries.is_empty() {
+            let why = format!("“{prefix}” can't be taken over: nothing is below it");
+            return Err(Fault::Refused(why));
+        }
+        let mut found = applied(&place, &Values::new());
+        let keys = seen.entries.values().map(|entry| entry.key.clone());
+        found.outputs.insert("keys".into(), keys.collect());
+        found.outputs.insert(ADOPTED.into(), true.into());
+        Ok(found)
+    }
+}
+
+fn told(with: &Map<String, Value>) -> Result<ConsulKv, Fault> {
+    check::told(with).map_err(|invalid| Fault::Refused(invalid.to_string()))
+}
+
+fn applied(place: &Place, wish: &Values) -> Applied {
+    let keys: Vec<String> = wish.keys().map(|name| place.key(name)).collect();
+    let outputs =
+        json!({"prefix": place.prefix, "keys": keys, "datacenter": place.datacenter});
+    Applied { outputs: outputs.as_object().cloned().unwrap_or_default(), link: None }
+}
+
+fn restless(place: &Place) -> Fault {
+    Fault::Unavailable(format!(
+        "others change what is below {} faster than Paddock can write it",
+        place.prefix
+    ))
+}
+
+impl Executor for Consul {
+    fn validate(&self, with: &Map<String, Value>, _: &Files) -> Result<(), Invalid> {
+        check::told(with).map(drop)
+    }
+
+    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Vec<Difference>> {
+        Box::pin(self.find_out(task))
+    }
+
+    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Applied>> {
+        Box::pin(self.make(task))
+    }
+
+    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Observed> {
+        Box::pin(self.look(task))
+    }
+
+    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<()>> {
+        Box::pin(self.clear_all(task))
+    }
+
+    fn keep<'a>(&'a self, task: &'a Task) -> Answer<'a, BTreeMap<String, Secret>> {
+        let places = place::to_keep(task, self.datacenter.as_deref());
+        Box::pin(std::future::ready(Ok(places)))
+    }
+
+    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Applied> {
+        Box::pin(self.take_over(task, what))
+    }
+}

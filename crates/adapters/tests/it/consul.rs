@@ -1,0 +1,316 @@
+//! Keys and values in a real Consul: made, changed, seen to have drifted, mended, taken away.
+
+use engine::port::{Executor, Observed, Task};
+use model::resource::Difference;
+use serde_json::{Value, json};
+use testing::programs::Consul;
+
+use crate::kv::{
+    apply, destroy, executor, made, many, next, object, refused, taken_over, task, unavailable,
+    values,
+};
+
+fn difference(field: &str, made: Value, found: Value) -> Difference {
+    let some = |value: Value| (!value.is_null()).then_some(value);
+    Difference { field: field.into(), made: some(made), found: some(found) }
+}
+
+async fn value(consul: &Consul, key: &str) -> Option<String> {
+    consul.get(key).await.map(|pair| pair.value)
+}
+
+#[tokio::test]
+async fn a_change_writes_only_what_it_touches() {
+    let consul = Consul::prepare();
+    let _running = consul.start();
+    let kv = executor(&consul.url());
+    let first = json!({"host": "db.example.com", "port": 5432, "tls": {"on": true}, "old": "x"});
+    let one = task(10, &values("shop/", &first));
+    let planned = kv.plan(&one).await.unwrap();
+    assert_eq!(planned[0], difference("host", json!("db.example.com"), Value::Null));
+    assert_eq!(planned.len(), 4);
+
+    let given = apply(&kv, &one).await.outputs;
+    let keys = json!(["shop/host", "shop/old", "shop/port", "shop/tls"]);
+    let expected = json!({"prefix": "shop/", "datacenter": null, "keys": keys});
+    assert_eq!(given, object(&expected));
+    assert_eq!(value(&consul, "shop/host").await.unwrap(), "db.example.com");
+    assert_eq!(value(&consul, "shop/port").await.unwrap(), "5432");
+    assert_eq!(value(&consul, "shop/tls").await.unwrap(), r#"{"on":true}"#);
+    assert!(one.log.take().contains(&"shop/: 4 keys written, 0 deleted.".to_owned()));
+
+    let before = consul.tree("shop/").await;
+    apply(&kv, &one).await;
+    assert_eq!(consul.tree("shop/").await, before, "nothing is written twice");
+
+    let second = json!({"host": "db.example.com", "port": 5433, "tls": {"on": true}, "new": ""});
+    let two = next(&one, &values("shop/", &second));
+    let planned = kv.plan(&two).await.unwrap();
+    assert_eq!(
+        planned,
+        [
+            difference("new", json!(""), Value::Null),
+            difference("port", json!(5433), json!(5432)),
+            difference("old", Value::Null, json!("x")),
+        ]
+    );
+    apply(&kv, &two).await;
+    for pair in consul.tree("shop/").await {
+        let was = before.iter().find(|old| old.key == pair.key);
+        let is_untouched = ["shop/host", "shop/tls"].contains(&&*pair.key);
+        assert_eq!(was == Some(&pair), is_untouched, "{pair:?} was {was:?}");
+    }
+    assert_eq!(value(&consul, "shop/old").await, None);
+    assert_eq!(kv.observe(&made(&two)).await, Ok(Observed::default()));
+}
+
+#[tokio::test]
+async fn what_others_do_by_hand_is_seen_and_mended() {
+    let consul = Consul::prepare();
+    let _running = consul.start();
+    let kv = executor(&consul.url());
+    let with = values("shop/", &json!({"a": "1", "b": 2, "c": "3", "d": "4"}));
+    let one = task(10, &with);
+    apply(&kv, &one).await;
+    consul.put("shop/a", "changed").await;
+    consul.put("shop/b", "7").await;
+    consul.delete("shop/c").await;
+    // Written, but with what it was.
+    consul.delete("shop/d").await;
+    consul.put("shop/d", "4").await;
+    consul.put("shop/more/x", "theirs").await;
+    let one = made(&one);
+    let seen = kv.observe(&one).await.unwrap();
+    assert_eq!(
+        seen.drift,
+        [
+            difference("a", json!("1"), json!("changed")),
+            difference("b", json!(2), json!(7)),
+            difference("c", json!("3"), Value::Null),
+        ]
+    );
+    assert_eq!(seen.unexpected, ["shop/more/x"]);
+
+    apply(&kv, &one).await;
+    let said = one.log.take().join("\n");
+    assert!(said.contains("a was changed by somebody else (index "), "{said}");
+    let seen = kv.observe(&one).await.unwrap();
+    assert_eq!((seen.drift, seen.unexpected), (Vec::new(), vec!["shop/more/x".to_owned()]));
+    for (key, is) in [("a", "1"), ("b", "2"), ("c", "3"), ("d", "4"), ("more/x", "theirs")] {
+        assert_eq!(value(&consul, &format!("shop/{key}")).await.as_deref(), Some(is), "{key}");
+    }
+
+    // Whose it is, is mended, too.
+    consul.delete("shop/.paddock").await;
+    let seen = kv.observe(&one).await.unwrap();
+    assert_eq!(seen.drift, [difference(".paddock", json!(one.id.to_string()), Value::Null)]);
+    apply(&kv, &one).await;
+    assert_eq!(kv.observe(&one).await.unwrap().drift, []);
+
+    // What can't be read is not taken for anything.
+    consul.put("shop/.paddock", "me").await;
+    let why = refused(kv.apply(&one).await);
+    assert!(why.contains("its key shop/.paddock can't be read"), "{why}");
+    assert!(refused(kv.destroy(&one).await).contains("can't be read"));
+}
+
+#[tokio::test]
+async fn a_prefix_belongs_to_one_resource_with_all_that_is_in_it() {
+    let consul = Consul::prepare();
+    let _running = consul.start();
+    let kv = executor(&consul.url());
+    let owner = task(10, &values("team/shop/", &json!({"a": "1"})));
+    apply(&kv, &owner).await;
+    let before = consul.tree("").await;
+    for prefix in ["team/shop/", "team/", "team/shop/web/", "team/shop/web/blue/"] {
+        let other = task(11, &values(prefix, &json!({"b": "2"})));
+        for why in [refused(kv.plan(&other).await), refused(kv.apply(&other).await)] {
+            let whose = format!("belongs to the resource {}", owner.id);
+            assert!(why.starts_with("team/shop/") && why.contains(&whose), "{why}");
+        }
+        // What another has is neither shown nor taken away.
+        let other = made(&other);
+        destroy(&kv, &other).await;
+        assert_eq!(consul.tree("").await, before, "{prefix}");
+    }
+    for prefix in ["team/shopping/", "team/sho/", "tea/"] {
+        let beside = task(12, &values(prefix, &json!({"b": "2"})));
+        apply(&kv, &beside).await;
+        destroy(&kv, &made(&beside)).await;
+    }
+    destroy(&kv, &made(&owner)).await;
+    apply(&kv, &task(11, &values("team/", &json!({"b": "2"})))).await;
+    assert_eq!(consul.keys("team/").await, ["team/.paddock", "team/b"]);
+}
+
+#[tokio::test]
+async fn what_exists_already_is_refused_until_it_is_adopted() {
+    let consul = Consul::prepare();
+    let _running = consul.start();
+    let kv = executor(&consul.url());
+    for (key, value) in [("shop/a", "old"), ("shop/b", "2"), ("shop/z", "theirs")] {
+        consul.put(key, value).await;
+    }
+    let one = task(10, &values("shop/", &json!({"a": "1", "b": "2", "c": "3"})));
+    let why = refused(kv.apply(&one).await);
+    assert!(why.starts_with("shop/a, shop/b already exist below shop/"), "{why}");
+    assert!(why.contains("adopt “shop/”"), "{why}");
+    assert_eq!(consul.keys("shop/").await, ["shop/a", "shop/b", "shop/z"], "nothing is left of it");
+    for (what, sentence) in [("web/", "what can be is the prefix, “shop/”"), ("", "“shop/”")] {
+        let why = refused(kv.adopt(&one, what).await);
+        assert!(why.contains(sentence), "{why}");
+    }
+    let empty = task(11, &values("empty/", &json!({"a": "1"})));
+    assert!(refused(kv.adopt(&empty, "empty/").await).contains("nothing is below it"));
+
+    let before = consul.tree("shop/").await;
+    let found = kv.adopt(&one, "shop").await.unwrap();
+    assert_eq!(found.outputs["keys"], json!(["shop/a", "shop/b", "shop/z"]));
+    assert_eq!(consul.tree("shop/").await, before, "to adopt changes nothing");
+    let one = Task { outputs: found.outputs, ..one };
+    let given = apply(&kv, &one).await.outputs;
+    assert_eq!(given["keys"], json!(["shop/a", "shop/b", "shop/c"]));
+    assert!(!given.contains_key("adopted"));
+    assert_eq!(value(&consul, "shop/a").await.as_deref(), Some("1"));
+    assert_eq!(consul.get("shop/b").await.unwrap(), before[1], "it was right already");
+    let one = Task { outputs: given, ..made(&one) };
+    assert_eq!(kv.observe(&one).await.unwrap().unexpected, ["shop/z"]);
+    destroy(&kv, &one).await;
+    assert_eq!(consul.keys("shop/").await, ["shop/z"]);
+}
+
+#[tokio::test]
+async fn of_resources_that_come_at_the_same_time_one_gets_the_prefix() {
+    let consul = Consul::prepare();
+    let _running = consul.start();
+    let kv = executor(&consul.url());
+    for round in 0..10 {
+        let of = |n: usize, prefix: &str| task(n, &values(prefix, &json!({"k": n.to_string()})));
+        let tasks = [
+            of(10, &format!("r{round}/a/")),
+            of(11, &format!("r{round}/a/")),
+            of(12, &format!("r{round}/")),
+            of(13, &format!("r{round}/a/b/")),
+        ];
+        let [a, b, c, d] = &tasks;
+        let results = tokio::join!(kv.apply(a), kv.apply(b), kv.apply(c), kv.apply(d));
+        let results = [results.0, results.1, results.2, results.3];
+        let winners: Vec<_> =
+            results.iter().zip(&tasks).filter(|(result, _)| result.is_ok()).collect();
+        assert_eq!(winners.len(), 1, "{results:?}");
+        let prefix = winners[0].1.with["prefix"].as_str().unwrap();
+        let keys = consul.keys(&format!("r{round}/")).await;
+        assert_eq!(keys, [format!("{prefix}.paddock"), format!("{prefix}k")]);
+        for lost in results.into_iter().filter(Result::is_err) {
+            assert!(refused(lost).contains("belongs to the resource"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_was_taken_over_from_changes_nothing_more() {
+    let consul = Consul::prepare();
+    let _running = consul.start();
+    let kv = executor(&consul.url());
+    for round in 0..10 {
+        let prefix = format!("r{round}/");
+        let old = task(10, &values(&prefix, &many(70, "old")));
+        let new = Task { with: object(&values(&prefix, &many(70, "new"))), ..taken_over(&old) };
+        let (slow, fast) = tokio::join!(kv.apply(&old), kv.apply(&new));
+        fast.unwrap();
+        if let Err(fault) = slow {
+            assert!(refused::<()>(Err(fault)).contains("another server has taken over"));
+        }
+        let all = consul.tree(&prefix).await;
+        assert_eq!(all.len(), 71);
+        let values = all.iter().filter(|pair| !pair.key.ends_with(".paddock"));
+        assert!(values.into_iter().all(|pair| pair.value == "new"), "{all:?}");
+        for late in [kv.apply(&old).await.map(drop), kv.destroy(&old).await.map(drop)] {
+            let why = refused(late);
+            assert!(why.contains("its fence is 2, that of this one 1"), "{why}");
+        }
+        assert_eq!(consul.tree(&prefix).await, all);
+    }
+}
+
+#[tokio::test]
+async fn many_keys_and_long_values_take_several_transactions() {
+    let consul = Consul::prepare();
+    let _running = consul.start();
+    let kv = executor(&consul.url());
+    let mut one = task(10, &values("shop/", &json!({})));
+    apply(&kv, &one).await;
+    for count in [63, 64, 65, 500, 1000, 1] {
+        one = next(&one, &values("shop/", &many(count, &count.to_string())));
+        apply(&kv, &one).await;
+        let all = consul.tree("shop/key/").await;
+        assert_eq!(all.len(), count);
+        assert!(all.iter().all(|pair| pair.value == count.to_string()));
+    }
+    let long: Value = (0..8).map(|i| (format!("v{i}"), "x".repeat(256 << 10).into())).collect();
+    one = next(&one, &values("shop/", &long));
+    apply(&kv, &one).await;
+    let all = consul.tree("shop/v").await;
+    assert_eq!(all.iter().map(|pair| pair.value.len()).sum::<usize>(), 8 * (256 << 10));
+    assert_eq!(kv.observe(&made(&one)).await, Ok(Observed::default()));
+    one = next(&one, &values("shop/", &many(500, "x")));
+    apply(&kv, &one).await;
+    destroy(&kv, &made(&one)).await;
+    assert_eq!(consul.keys("shop/").await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn destroying_takes_what_was_made_and_leaves_what_others_have() {
+    let consul = Consul::prepare();
+    let _running = consul.start();
+    let kv = executor(&consul.url());
+    let one = task(10, &values("shop/", &json!({"a": "1", "b": "2"})));
+    destroy(&kv, &one).await;
+    apply(&kv, &one).await;
+    consul.put("shop/b", "changed").await;
+    consul.put("shop/theirs", "x").await;
+    consul.put("shopping", "x").await;
+    let one = made(&one);
+    for _ in 0..2 {
+        destroy(&kv, &one).await;
+        assert_eq!(consul.keys("shop").await, ["shop/theirs", "shopping"]);
+    }
+    let said = one.log.take().join("\n");
+    assert!(said.contains("shop/theirs stay: others have made them."), "{said}");
+}
+
+#[tokio::test]
+async fn a_first_try_elsewhere_is_not_forgotten() {
+    let consul = Consul::prepare();
+    let _running = consul.start();
+    let kv = executor(&consul.url());
+    let first = task(10, &values("first/", &json!({"a": "1"})));
+    let kept = kv.keep(&first).await.unwrap();
+    apply(&kv, &first).await;
+    // Nobody has heard that it was made, and by now another place is wanted.
+    let with = object(&values("second/", &json!({"a": "1"})));
+    let second = Task { with, kept: kept.clone(), ..taken_over(&first) };
+    let kept = kv.keep(&second).await.unwrap();
+    let second = Task { kept, ..second };
+    assert!(kv.keep(&second).await.unwrap().is_empty(), "it is kept");
+    apply(&kv, &second).await;
+    assert_eq!(consul.keys("").await, ["is-ready", "second/.paddock", "second/a"]);
+    // At the end nothing is known but what was kept: the rest are expressions.
+    let with = object(&values("{{ environment.name }}/", &json!({"a": "1"})));
+    let last = Task { with, ..second };
+    assert!(kv.keep(&last).await.unwrap().is_empty(), "expressions are no place");
+    destroy(&kv, &last).await;
+    assert_eq!(consul.keys("").await, ["is-ready"]);
+}
+
+#[tokio::test]
+async fn a_datacenter_can_be_named() {
+    let consul = Consul::prepare();
+    let _running = consul.start();
+    let kv = executor(&consul.url());
+    let with = json!({"prefix": "shop/", "values": {"a": "1"}, "datacenter": "dc1"});
+    assert_eq!(apply(&kv, &task(10, &with)).await.outputs["datacenter"], "dc1");
+    let with = json!({"prefix": "shop/", "values": {"a": "1"}, "datacenter": "dc9"});
+    let why = unavailable(kv.apply(&task(11, &with)).await);
+    assert!(why.contains("knows no way to the datacenter “dc9”"), "{why}");
+}
