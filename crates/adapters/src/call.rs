@@ -98,7 +98,7 @@ impl Peer {
     /// were sent are blotted out, should it have repeated them.
     pub(crate) fn fault(&self, doing: &str, reply: &Reply, secrets: &[&Secret]) -> Fault {
         let (name, status) = (&self.name, reply.status.as_u16());
-        let said = words::without(&reply.said(), secrets);
+        let said = reply.said_without(secrets);
         match reply.status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Fault::Unavailable(format!(
                 "{name} does not allow Paddock to {doing}: it answered {status}{said}; check the \
@@ -136,8 +136,13 @@ impl Reply {
             .map_err(|_| peer.confused("what should be JSON of a known shape is something else"))
     }
 
+    /// The same without the secrets that were sent, should it have repeated them.
+    pub(crate) fn said_without(&self, secrets: &[&Secret]) -> String {
+        words::without(&self.said(), secrets)
+    }
+
     /// What the answer says about itself, as ` (words)`; nothing if it says nothing.
-    fn said(&self) -> String {
+    pub(crate) fn said(&self) -> String {
         let value = serde_json::from_slice(&self.body).unwrap_or_default();
         words::said(&value).map(|text| format!(" ({text})")).unwrap_or_default()
     }

@@ -13,5 +13,6 @@ pub mod prometheus;
 pub mod seal;
 pub mod sso;
 pub mod terraform;
+pub mod vault;
 
 pub use call::{LIMIT, Unusable};

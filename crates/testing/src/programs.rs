@@ -5,6 +5,7 @@ mod bind;
 mod gate;
 mod moto;
 mod oidc_provider;
+mod vault;
 
 use std::fs::File;
 use std::net::TcpListener;
@@ -16,6 +17,7 @@ pub use bind::Bind;
 pub use gate::{Gate, Mode};
 pub use moto::Moto;
 pub use oidc_provider::{INITIAL_TOKEN, OidcProvider, claims};
+pub use vault::RustyVault;
 
 /// The zone that name servers of tests serve.
 pub const ZONE: &str = "fleet.example.test";
