@@ -108,7 +108,7 @@ impl Peer {
     /// were sent are blotted out, should it have repeated them.
     pub(crate) fn fault(&self, doing: &str, reply: &Reply, secrets: &[&Secret]) -> Fault {
         let (name, status) = (&self.name, reply.status.as_u16());
-        let said = words::without(&reply.said(), secrets);
+        let said = reply.said_without(secrets);
         match reply.status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Fault::Unavailable(format!(
                 "{name} does not allow Paddock to {doing}: it answered {status}{said}; check the \
@@ -151,8 +151,13 @@ impl Reply {
         String::from_utf8_lossy(&self.body).contains(words)
     }
 
+    /// What it says about itself, without the secrets that were sent, should it have repeated them.
+    pub(crate) fn said_without(&self, secrets: &[&Secret]) -> String {
+        words::without(&self.said(), secrets)
+    }
+
     /// What the answer says about itself, as ` (words)`; nothing if it says nothing.
-    fn said(&self) -> String {
+    pub(crate) fn said(&self) -> String {
         let said = match serde_json::from_slice(&self.body) {
             Ok(value) => words::said(&value),
             Err(_) => words::first_line(&self.body),

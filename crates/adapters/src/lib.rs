@@ -16,6 +16,7 @@ pub mod prometheus;
 pub mod seal;
 pub mod sso;
 pub mod terraform;
+pub mod vault;
 pub mod web;
 
 pub use call::{LIMIT, Unusable};

@@ -16,6 +16,7 @@ pub mod programs;
 mod provider;
 pub mod rows;
 mod server;
+pub mod vault;
 
 pub use books::check_books;
 pub use client::{Answer, Client};

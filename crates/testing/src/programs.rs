@@ -6,6 +6,7 @@ mod consul;
 mod gate;
 mod moto;
 mod oidc_provider;
+mod vault;
 
 use std::fs::File;
 use std::net::TcpListener;
@@ -18,6 +19,7 @@ pub use consul::{Consul, Pair, ROOT_TOKEN};
 pub use gate::{Gate, Mode};
 pub use moto::Moto;
 pub use oidc_provider::{INITIAL_TOKEN, OidcProvider, claims};
+pub use vault::RustyVault;
 
 /// The zone that name servers of tests serve.
 pub const ZONE: &str = "fleet.example.test";

@@ -30,3 +30,7 @@ mod terraform_agent;
 mod terraform_crash;
 mod terraform_faults;
 mod vault;
+mod vault_secret;
+mod vault_secret_faults;
+mod vault_secret_kv2;
+mod vault_sign_in;

@@ -1,0 +1,162 @@
+//! Secrets and certificates in Vault: the executor `vault-secret`.
+//!
+//! Values are made here, written to Vault and forgotten. What others get are references of the form
+//! `vault:<mount>/<path>#<key>`, the same for both versions of the KV engine. No value may get into
+//! outputs, differences, log lines or faults.
+
+mod apply;
+mod certificate;
+mod check;
+mod destroy;
+mod generate;
+mod kv;
+mod look;
+mod mark;
+mod mount;
+mod observe;
+mod outputs;
+mod prints;
+mod session;
+mod sign_in;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use engine::port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
+use model::resource::Difference;
+use model::template::with;
+use model::{Invalid, ResourceId, Secret, Time};
+use serde_json::{Map, Value};
+
+use self::kv::{Kv, Place};
+use self::mount::Mounts;
+use self::prints::Prints;
+use self::session::Session;
+use crate::call::{LIMIT, Unusable};
+use crate::seal::local::Entropy;
+
+/// Tells the time.
+pub type Now = Arc<dyn Fn() -> Time + Send + Sync>;
+
+/// The mount of secrets for which none is named.
+const MOUNT: &str = "secret";
+/// What Paddock keeps the key of prints as.
+const PRINT_KEY: &str = "print-key";
+
+/// How Paddock signs in to Vault.
+#[derive(Debug, Clone)]
+pub enum SignIn {
+    /// With a token. It is renewed, if it can be; best it is a periodic one.
+    Token(Secret),
+    /// With a role of AppRole.
+    AppRole {
+        /// The role's id.
+        role_id: String,
+        /// A secret id that may be used as often as is needed.
+        secret_id: Secret,
+        /// Where AppRole is mounted below `auth`, usually `approle`.
+        mount: String,
+    },
+}
+
+/// Which Vault, and who Paddock is there.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Its address, without `/v1`.
+    pub address: String,
+    /// How Paddock signs in.
+    pub sign_in: SignIn,
+    /// The namespace, where Vault has such.
+    pub namespace: Option<String>,
+    /// How long one call may take.
+    pub limit: Duration,
+}
+
+impl Options {
+    /// A Vault without namespaces, with the usual limit.
+    pub fn new(address: &str, sign_in: SignIn) -> Self {
+        Self { address: address.to_owned(), sign_in, namespace: None, limit: LIMIT }
+    }
+}
+
+/// Makes secrets in Vault.
+pub struct Secrets {
+    session: Session,
+    mounts: Mounts,
+    entropy: Entropy,
+    now: Now,
+    /// Keys of prints that Paddock does not keep yet.
+    new_keys: Mutex<HashMap<ResourceId, Secret>>,
+}
+
+impl Secrets {
+    /// Prepares; Vault need not be there yet.
+    pub fn new(options: Options, entropy: Entropy, now: Now) -> Result<Self, Unusable> {
+        let session = Session::new(options, now.clone())?;
+        let (mounts, new_keys) = Default::default();
+        Ok(Self { session, mounts, entropy, now, new_keys })
+    }
+
+    /// Where it is kept, as the mount has it.
+    async fn kv(&self, told: &with::VaultSecret) -> Result<Kv<'_>, Fault> {
+        let mount = told.mount.as_deref().unwrap_or(MOUNT);
+        let version = self.mounts.version(&self.session, mount).await?;
+        let place = Place { mount: mount.to_owned(), path: told.path.clone(), version };
+        Ok(Kv { session: &self.session, place })
+    }
+
+    /// What prints of this resource's values are made with.
+    fn prints(&self, task: &Task) -> Prints {
+        if let Some(key) = task.kept.get(PRINT_KEY) {
+            return Prints::new(key);
+        }
+        let mut keys = self.new_keys.lock().unwrap_or_else(PoisonError::into_inner);
+        Prints::new(keys.entry(task.id).or_insert_with(|| prints::new_key(&self.entropy)))
+    }
+
+    /// The key of prints that was made for it, until Paddock keeps it.
+    fn new_key(&self, task: &Task) -> Option<Secret> {
+        let mut keys = self.new_keys.lock().unwrap_or_else(PoisonError::into_inner);
+        if task.kept.contains_key(PRINT_KEY) {
+            keys.remove(&task.id);
+        }
+        keys.get(&task.id).cloned()
+    }
+}
+
+/// What the executor was told, as its shape.
+fn told(with: &Map<String, Value>) -> Result<with::VaultSecret, Fault> {
+    with::read(with).map_err(|invalid| Fault::Refused(invalid.to_string()))
+}
+
+impl Executor for Secrets {
+    fn validate(&self, with: &Map<String, Value>, _: &Files) -> Result<(), Invalid> {
+        check::all(with)
+    }
+
+    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Vec<Difference>> {
+        Box::pin(self.differences(task))
+    }
+
+    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Applied>> {
+        Box::pin(async { Ok(Doing::Done(self.bring(task).await?)) })
+    }
+
+    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Observed> {
+        Box::pin(self.look_at(task))
+    }
+
+    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<()>> {
+        Box::pin(async { Ok(Doing::Done(self.take_away(task).await?)) })
+    }
+
+    fn keep<'a>(&'a self, task: &'a Task) -> Answer<'a, BTreeMap<String, Secret>> {
+        let new = self.new_key(task).map(|key| (PRINT_KEY.to_owned(), key));
+        Box::pin(std::future::ready(Ok(new.into_iter().collect())))
+    }
+
+    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Applied> {
+        Box::pin(self.take_over(task, what))
+    }
+}

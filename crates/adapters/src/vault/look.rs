@@ -1,0 +1,114 @@
+//! What was told, beside what is found: which values stay, and which are made.
+
+use engine::port::Task;
+use model::Time;
+use model::template::with::{self, Certificate, Generate};
+
+use super::certificate;
+use super::generate;
+use super::kv::Found;
+use super::mark::Mark;
+use super::prints::Prints;
+
+/// How a part of a secret is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Missing,
+    AsMade,
+    /// Paddock has made it, in another way.
+    Outdated,
+    /// It was changed by somebody else.
+    Another,
+    /// Paddock has not made it.
+    Foreign,
+    /// A certificate of which less than a third of its life is left.
+    Ending,
+}
+
+/// What is there for a resource.
+pub(super) struct Look<'a> {
+    pub(super) told: &'a with::VaultSecret,
+    pub(super) found: &'a Found,
+    /// Its mark, if it is this resource's.
+    pub(super) mark: Option<&'a Mark>,
+    pub(super) prints: &'a Prints,
+    pub(super) now: Time,
+}
+
+impl<'a> Look<'a> {
+    pub(super) fn new(
+        task: &Task,
+        told: &'a with::VaultSecret,
+        found: &'a Found,
+        prints: &'a Prints,
+        now: Time,
+    ) -> Self {
+        let mark = found.mark.as_ref().filter(|mark| mark.is_of(task));
+        Self { told, found, mark, prints, now }
+    }
+
+    /// How a value is found that is to be generated.
+    pub(super) fn generated(&self, key: &str, one: &Generate) -> State {
+        let Some(value) = self.found.fields.get(key) else { return State::Missing };
+        let Some(made) = self.mark.and_then(|mark| mark.made.get(key)) else {
+            return State::Foreign;
+        };
+        if made.spec != generate::spec(one) {
+            State::Outdated
+        } else if self.can_compare() && made.print != self.prints.of(key, value) {
+            State::Another
+        } else {
+            State::AsMade
+        }
+    }
+
+    /// How a certificate is found.
+    pub(super) fn certificate(&self, one: &Certificate) -> State {
+        let fields = certificate::of(&self.found.fields);
+        let Some(issued) = self.mark.and_then(|mark| mark.certificate.as_ref()) else {
+            return if fields.is_empty() { State::Missing } else { State::Foreign };
+        };
+        let serial = fields.get(certificate::SERIAL).and_then(|serial| serial.as_str());
+        if fields.len() < certificate::FIELDS.len() {
+            State::Missing
+        } else if issued.spec != certificate::spec(one) {
+            State::Outdated
+        } else if serial != Some(&issued.serial)
+            || self.can_compare()
+                && issued.print != self.prints.of(certificate::NAME, &fields.into())
+        {
+            State::Another
+        } else if issued.renew_at() <= self.now {
+            State::Ending
+        } else {
+            State::AsMade
+        }
+    }
+
+    /// Names that are there and neither told nor made.
+    pub(super) fn unexpected(&self) -> Vec<String> {
+        let is_told = |key: &str| {
+            self.told.values.contains_key(key)
+                || self.told.generate.contains_key(key)
+                || self.told.certificate.is_some() && certificate::FIELDS.contains(&key)
+        };
+        self.found.fields.keys().filter(|key| !is_told(key)).cloned().collect()
+    }
+
+    /// Names that are there, are not told any more, and were told or made by Paddock.
+    pub(super) fn left_over(&self) -> Vec<String> {
+        let Some(mark) = self.mark else { return Vec::new() };
+        let is_ours = |key: &String| {
+            mark.made.contains_key(key)
+                || mark.values.contains(key)
+                || mark.certificate.is_some() && certificate::FIELDS.contains(&key.as_str())
+        };
+        self.unexpected().into_iter().filter(is_ours).collect()
+    }
+
+    /// The key of prints is lost when a server dies before Paddock keeps it: then what is there is
+    /// believed, and gets new prints.
+    fn can_compare(&self) -> bool {
+        self.mark.is_some_and(|mark| mark.prints_by == self.prints.id)
+    }
+}

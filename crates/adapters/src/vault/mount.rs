@@ -1,0 +1,120 @@
+//! Which version of the KV engine is mounted where.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use engine::port::Fault;
+use reqwest::StatusCode;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::session::{Deed, Session};
+
+/// A version of the KV engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Version {
+    /// One value per path, without check-and-set.
+    One,
+    /// Versions of values, written with check-and-set.
+    Two,
+}
+
+impl Version {
+    pub(super) fn number(self) -> u8 {
+        match self {
+            Version::One => 1,
+            Version::Two => 2,
+        }
+    }
+}
+
+/// What is known of mounts.
+#[derive(Default)]
+pub(super) struct Mounts(Mutex<BTreeMap<String, Version>>);
+
+#[derive(Deserialize)]
+struct Described {
+    data: Description,
+}
+
+/// A mount as Vault tells it to everybody who may do anything there.
+#[derive(Deserialize)]
+struct Description {
+    path: String,
+    #[serde(rename = "type")]
+    engine: String,
+    #[serde(default)]
+    options: Option<Map<String, Value>>,
+}
+
+impl Mounts {
+    /// The version at a mount; it is asked for once.
+    pub(super) async fn version(&self, session: &Session, mount: &str) -> Result<Version, Fault> {
+        if let Some(&known) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(mount) {
+            return Ok(known);
+        }
+        let version = ask(session, mount).await?;
+        let Some(version) = version else { return Ok(Version::One) };
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(mount.to_owned(), version);
+        Ok(version)
+    }
+}
+
+/// The version, if that can be found out.
+async fn ask(session: &Session, mount: &str) -> Result<Option<Version>, Fault> {
+    let path = format!("sys/internal/ui/mounts/{mount}");
+    let reply = session.send(Deed::Read, &path, None).await?;
+    let is_hidden = reply.status == StatusCode::FORBIDDEN;
+    match reply.json::<Described>(session.peer()) {
+        Ok(found) if reply.status == StatusCode::OK => {
+            described(session, mount, &found.data).map(Some)
+        }
+        // It need not be there, nor be let through to Paddock.
+        _ => configured(session, mount, is_hidden).await,
+    }
+}
+
+fn described(session: &Session, mount: &str, found: &Description) -> Result<Version, Fault> {
+    let name = session.peer().name();
+    let at = found.path.trim_matches('/');
+    if at != mount {
+        let why = format!("{name} has no mount {mount}; what is there is part of the mount {at}");
+        return Err(Fault::Refused(why));
+    }
+    if !matches!(&*found.engine, "kv" | "generic") {
+        let engine = &found.engine;
+        let why = format!("the mount {mount} of {name} is an engine {engine}; it must be kv");
+        return Err(Fault::Refused(why));
+    }
+    let version = found.options.as_ref().and_then(|options| options.get("version"));
+    let is_two = version.is_some_and(|version| version == "2" || version == 2);
+    Ok(if is_two { Version::Two } else { Version::One })
+}
+
+/// Only version 2 has settings of its own. To version 1 this is a secret like any other, so that all
+/// of the settings must be there, as numbers and truths, which no secret of text is.
+async fn configured(
+    session: &Session,
+    mount: &str,
+    is_hidden: bool,
+) -> Result<Option<Version>, Fault> {
+    let path = format!("{mount}/config");
+    let reply = session.send(Deed::Read, &path, None).await?;
+    match reply.status {
+        StatusCode::FORBIDDEN if is_hidden => Err(Fault::Refused(format!(
+            "{} shows Paddock no mount {mount}: it is not there, or the policy of Paddock's token or \
+             role allows nothing below it",
+            session.peer().name()
+        ))),
+        StatusCode::OK => {
+            let found: Value = reply.json(session.peer())?;
+            let settings = &found["data"];
+            let is_two = settings["max_versions"].is_u64() && settings["cas_required"].is_boolean();
+            Ok(Some(if is_two { Version::Two } else { Version::One }))
+        }
+        StatusCode::NOT_FOUND => Ok(Some(Version::One)),
+        // Version 2 answers calls that are meant for version 1 with 404: nothing is broken by them.
+        StatusCode::FORBIDDEN => Ok(None),
+        _ => Err(session.fault(Deed::Read, &path, &reply, &[])),
+    }
+}

@@ -1,0 +1,33 @@
+//! What a secret gives to others: where its values are, never what they are.
+
+use engine::port::Applied;
+use serde_json::{Map, Value, json};
+
+use super::kv::Place;
+use super::mark::Mark;
+
+/// Where a secret and each of its keys is.
+pub(super) fn of<'a>(
+    place: &Place,
+    keys: impl Iterator<Item = &'a String>,
+    mark: Option<&Mark>,
+) -> Applied {
+    let reference = place.reference();
+    let keys: Map<String, Value> =
+        keys.map(|key| (key.clone(), format!("{reference}#{key}").into())).collect();
+    let mut outputs = Map::new();
+    outputs.insert("path".into(), place.path.clone().into());
+    outputs.insert("mount".into(), place.mount.clone().into());
+    outputs.insert("version".into(), place.version.number().into());
+    outputs.insert("reference".into(), reference.into());
+    outputs.insert("keys".into(), keys.into());
+    if let Some(one) = mark.and_then(|mark| mark.certificate.as_ref()) {
+        let shown = json!({
+            "serial_number": one.serial,
+            "not_after": one.until,
+            "common_name": one.common_name,
+        });
+        outputs.insert("certificate".into(), shown);
+    }
+    Applied { outputs, link: None }
+}

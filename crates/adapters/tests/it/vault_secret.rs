@@ -1,0 +1,286 @@
+//! Secrets and certificates in a real server that speaks Vault's API: KV version 1, AppRole, PKI.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use adapters::vault::{Options, Secrets, SignIn};
+use engine::port::{Applied, Doing, Executor, Fault, Log, Task};
+use model::Secret;
+use model::resource::Difference;
+use reqwest::Method;
+use serde_json::{Value, json};
+use store::{Clock as _, Entropy as _};
+use testing::TestClock;
+use testing::programs::RustyVault;
+
+use crate::fake::prepare;
+
+/// An executor that signs in so, by that clock.
+pub(crate) fn executor(options: Options, clock: &Arc<TestClock>) -> Secrets {
+    prepare();
+    let clock = clock.clone();
+    let entropy = Arc::new(|buffer: &mut [u8]| store::OsEntropy.fill(buffer));
+    Secrets::new(options, entropy, Arc::new(move || clock.now())).unwrap()
+}
+
+/// A resource that nothing was made for yet.
+pub(crate) fn task(with: Value) -> Task {
+    Task {
+        id: "9m4e2mr0ui3e8a215n4g".parse().unwrap(),
+        name: "db".into(),
+        environment: "9m4e2mr0ui3e8a215n50".parse().unwrap(),
+        environment_name: "shop".into(),
+        organization: "9m4e2mr0ui3e8a215n51".parse().unwrap(),
+        user: "9m4e2mr0ui3e8a215n52".parse().unwrap(),
+        with: object(with),
+        applied: None,
+        outputs: serde_json::Map::new(),
+        link: None,
+        files: Arc::default(),
+        kept: std::collections::BTreeMap::new(),
+        key: "change-1".into(),
+        fence: 1,
+        log: Log::default(),
+    }
+}
+
+pub(crate) fn object(value: Value) -> serde_json::Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+/// The next change of a resource.
+pub(crate) fn told(task: &mut Task, with: Value) {
+    task.with = object(with);
+    task.key.push('+');
+}
+
+/// Applies as a worker does, and keeps what a worker keeps.
+pub(crate) async fn apply(executor: &Secrets, task: &mut Task) -> Result<Applied, Fault> {
+    executor.validate(&task.with, &task.files).unwrap();
+    executor.plan(task).await?;
+    let outcome = executor.apply(task).await;
+    let kept = executor.keep(task).await.unwrap();
+    task.kept.extend(kept);
+    let Doing::Done(applied) = outcome? else { panic!("it is done at once") };
+    (task.applied, task.outputs) = (Some(task.with.clone()), applied.outputs.clone());
+    Ok(applied)
+}
+
+/// What has drifted, as `field: made → found`.
+pub(crate) async fn drift(executor: &Secrets, task: &Task) -> Vec<String> {
+    executor.observe(task).await.unwrap().drift.iter().map(words).collect()
+}
+
+fn words(one: &Difference) -> String {
+    let shown = |value: &Option<Value>| value.as_ref().map_or("nothing".into(), Value::to_string);
+    format!("{}: {} → {}", one.field, shown(&one.made), shown(&one.found)).replace('"', "")
+}
+
+pub(crate) fn refused<T: std::fmt::Debug>(outcome: Result<T, Fault>) -> String {
+    match outcome {
+        Err(Fault::Refused(why)) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(crate) fn unavailable<T: std::fmt::Debug>(outcome: Result<T, Fault>) -> String {
+    match outcome {
+        Err(Fault::Unavailable(why)) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn with_root(vault: &RustyVault) -> Secrets {
+    let sign_in = SignIn::Token(Secret::new(vault.root.clone()));
+    executor(Options::new(&vault.address(), sign_in), &Arc::default())
+}
+
+#[tokio::test]
+async fn values_are_made_once_and_stay_through_every_change_in_version_1() {
+    let vault = RustyVault::start().await;
+    let executor = with_root(&vault);
+    let mut db = task(json!({
+        "path": "shop/db", "values": {"user": "shop"},
+        "generate": {"password": {}, "pin": {"length": 6, "alphabet": "0123456789"}},
+    }));
+    let applied = apply(&executor, &mut db).await.unwrap();
+    let first = vault.secret("secret/shop/db").await.unwrap();
+    assert_eq!(first["user"], "shop");
+    assert_eq!(first["password"].as_str().unwrap().len(), 32);
+    assert!(first["pin"].as_str().unwrap().parse::<u32>().is_ok());
+    assert_eq!(
+        Value::Object(applied.outputs),
+        json!({
+            "path": "shop/db", "mount": "secret", "version": 1,
+            "reference": "vault:secret/shop/db",
+            "keys": {
+                "password": "vault:secret/shop/db#password", "pin": "vault:secret/shop/db#pin",
+                "user": "vault:secret/shop/db#user",
+            },
+        })
+    );
+    assert_eq!(drift(&executor, &db).await, Vec::<String>::new());
+    apply(&with_root(&vault), &mut db).await.unwrap();
+    assert_eq!(vault.secret("secret/shop/db").await.unwrap(), first);
+
+    told(
+        &mut db,
+        json!({
+            "path": "shop/db", "generate": {"password": {}, "pin": {"length": 8, "alphabet": "0123456789"}},
+        }),
+    );
+    apply(&executor, &mut db).await.unwrap();
+    let second = vault.secret("secret/shop/db").await.unwrap();
+    assert_eq!((&second["password"], &second["user"]), (&first["password"], &Value::Null));
+    assert_eq!(second["pin"].as_str().unwrap().len(), 8);
+}
+
+#[tokio::test]
+async fn what_is_changed_by_hand_in_version_1_is_seen_and_mended() {
+    let vault = RustyVault::start().await;
+    let executor = with_root(&vault);
+    let with = json!({"path": "shop/db", "values": {"user": "shop"}, "generate": {"password": {}}});
+    let mut db = task(with);
+    apply(&executor, &mut db).await.unwrap();
+    let made = vault.secret("secret/shop/db").await.unwrap();
+    let mut changed = made.clone();
+    (changed["password"], changed["user"], changed["more"]) =
+        (json!("hunter2"), json!("root"), json!("x"));
+    vault.ask(Method::POST, "secret/shop/db", &changed).await;
+    assert_eq!(
+        drift(&executor, &db).await,
+        ["values.user: shop → root", "generate.password: (as generated) → (another)"]
+    );
+    assert_eq!(executor.observe(&db).await.unwrap().unexpected, ["more"]);
+    apply(&executor, &mut db).await.unwrap();
+    let mended = vault.secret("secret/shop/db").await.unwrap();
+    assert_eq!((&mended["user"], &mended["more"]), (&json!("shop"), &json!("x")));
+    assert_ne!(mended["password"], "hunter2");
+    assert_eq!(drift(&executor, &db).await, Vec::<String>::new());
+    vault.ask(Method::DELETE, "secret/shop/db", &Value::Null).await;
+    assert_eq!(drift(&executor, &db).await, ["path: vault:secret/shop/db → nothing"]);
+}
+
+#[tokio::test]
+async fn what_others_made_in_version_1_is_refused_until_it_is_adopted_and_never_deleted() {
+    let vault = RustyVault::start().await;
+    let executor = with_root(&vault);
+    vault.ask(Method::POST, "secret/shop/db", &json!({"password": "old", "host": "db1"})).await;
+    let with = json!({"path": "shop/db", "generate": {"password": {}, "salt": {}}});
+    let mut db = task(with);
+    let why = refused(apply(&executor, &mut db).await);
+    assert!(why.contains("was not made by Paddock") && why.contains("adopting shop/db"), "{why}");
+    executor.destroy(&db).await.unwrap();
+    assert!(vault.secret("secret/shop/db").await.is_some(), "another's is left alone");
+
+    let adopted = executor.adopt(&db, "shop/db").await.unwrap();
+    db.outputs = adopted.outputs;
+    apply(&executor, &mut db).await.unwrap();
+    let found = vault.secret("secret/shop/db").await.unwrap();
+    assert_eq!((&found["password"], &found["host"]), (&json!("old"), &json!("db1")));
+    assert_eq!(found["salt"].as_str().unwrap().len(), 32);
+    assert_eq!(drift(&executor, &db).await, Vec::<String>::new());
+    executor.destroy(&db).await.unwrap();
+    assert_eq!(vault.secret("secret/shop/db").await, None);
+    executor.destroy(&db).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_mount_that_only_claims_to_be_version_2_is_not_taken_for_it() {
+    let vault = RustyVault::start().await;
+    let kind = json!({"type": "kv", "options": {"version": "2"}});
+    vault.ask(Method::POST, "sys/mounts/two", &kind).await;
+    let mut db = task(json!({"mount": "two", "path": "shop/db", "generate": {"password": {}}}));
+    let applied = apply(&with_root(&vault), &mut db).await.unwrap();
+    assert_eq!(applied.outputs["version"], 1);
+    assert_eq!(vault.secret("two/shop/db").await.unwrap()["password"].as_str().unwrap().len(), 32);
+    assert_eq!(vault.secret("two/data/shop/db").await, None);
+}
+
+#[tokio::test]
+async fn a_role_signs_in_and_a_wrong_one_is_a_sentence_without_its_secret() {
+    let vault = RustyVault::start().await;
+    let (role_id, secret_id) = vault.mount_approle("paddock").await;
+    let with = |secret_id: &str| {
+        let (role_id, secret_id) = (role_id.clone(), Secret::new(secret_id));
+        let sign_in = SignIn::AppRole { role_id, secret_id, mount: "approle".into() };
+        executor(Options::new(&vault.address(), sign_in), &Arc::default())
+    };
+    let mut db = task(json!({"path": "shop/db", "generate": {"password": {}}}));
+    apply(&with(&secret_id), &mut db).await.unwrap();
+    assert!(vault.secret("secret/shop/db").await.is_some());
+    let why = refused(apply(&with("wr0ng-one"), &mut db).await);
+    assert!(why.contains("sign in at auth/approle/login") && !why.contains("wr0ng"), "{why}");
+    let sign_in = SignIn::Token(Secret::new("b0gus"));
+    let why = refused(
+        apply(&executor(Options::new(&vault.address(), sign_in), &Arc::default()), &mut db).await,
+    );
+    assert!(why.contains("does not accept Paddock's token") && !why.contains("b0gus"), "{why}");
+}
+
+#[tokio::test]
+async fn a_real_certificate_has_the_names_and_fits_its_key() {
+    let vault = RustyVault::start().await;
+    vault.mount_pki("web").await;
+    let executor = with_root(&vault);
+    let with = |names: Value| {
+        let certificate = json!({
+            "role": "web", "common_name": "shop.example.test", "alt_names": names, "ttl_seconds": 86400,
+        });
+        json!({"path": "shop/tls", "certificate": certificate})
+    };
+    let mut tls = task(with(json!(["www.example.test", "127.0.0.1"])));
+    let applied = apply(&executor, &mut tls).await.unwrap();
+    let kept = vault.secret("secret/shop/tls").await.unwrap();
+    let text = openssl(&["x509", "-noout", "-text"], &kept["certificate"]);
+    for name in ["DNS:shop.example.test", "DNS:www.example.test", "IP Address:127.0.0.1"] {
+        assert!(text.contains(name), "{name}: {text}");
+    }
+    let of_certificate = openssl(&["x509", "-noout", "-pubkey"], &kept["certificate"]);
+    assert_eq!(of_certificate, openssl(&["pkey", "-pubout"], &kept["private_key"]));
+    let shown = &applied.outputs["certificate"];
+    assert_eq!(shown["serial_number"], kept["serial_number"]);
+    assert_eq!(shown["common_name"], "shop.example.test");
+    assert!(!format!("{applied:?}{:?}", tls.log.take()).contains("PRIVATE KEY"));
+    assert_eq!(drift(&executor, &tls).await, Vec::<String>::new());
+
+    told(&mut tls, with(json!(["new.example.test"])));
+    apply(&executor, &mut tls).await.unwrap();
+    let next = vault.secret("secret/shop/tls").await.unwrap();
+    assert_ne!(next["serial_number"], kept["serial_number"]);
+    assert!(
+        openssl(&["x509", "-noout", "-text"], &next["certificate"])
+            .contains("DNS:new.example.test")
+    );
+    let said = tls.log.take().join("\n");
+    let gone = format!("{} is revoked", kept["serial_number"].as_str().unwrap());
+    assert!(said.contains(&gone), "{said}");
+    executor.destroy(&tls).await.unwrap();
+    assert_eq!(vault.secret("secret/shop/tls").await, None);
+}
+
+/// What openssl says of a text in PEM.
+fn openssl(words: &[&str], pem: &Value) -> String {
+    let mut command = Command::new("openssl");
+    let mut child =
+        command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(pem.as_str().unwrap().as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn a_sealed_vault_is_waited_for() {
+    let vault = RustyVault::start().await;
+    let executor = with_root(&vault);
+    let mut db = task(json!({"path": "shop/db", "generate": {"password": {}}}));
+    apply(&executor, &mut db).await.unwrap();
+    vault.seal().await;
+    let why = unavailable(apply(&executor, &mut db).await);
+    assert!(why.contains("is sealed"), "{why}");
+    vault.unseal().await;
+    apply(&executor, &mut db).await.unwrap();
+    assert_eq!(drift(&executor, &db).await, Vec::<String>::new());
+}

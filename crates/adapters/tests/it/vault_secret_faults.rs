@@ -1,0 +1,323 @@
+//! Secrets in Vault when something is lost, somebody else is faster, or Paddock may not.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adapters::vault::{Options, SignIn};
+use engine::port::{Executor, Fault, Task};
+use model::Secret;
+use serde_json::{Value, json};
+use testing::vault::{Lost, Rule};
+
+use super::vault_secret::{apply, drift, executor, object, refused, task, told, unavailable};
+use super::vault_secret_kv2::{PLACE, World};
+use crate::fake::{Fake, Mood};
+
+fn with(mount: &str) -> Value {
+    json!({
+        "mount": mount, "path": "shop/db", "values": {"user": "shop"},
+        "generate": {"password": {}, "pin": {"length": 6}},
+        "certificate": {"role": "web", "common_name": "shop.example.test"},
+    })
+}
+
+/// Dies at that call, and comes back as another server. Was there such a call?
+async fn die_at(world: &World, task: &mut Task, nth: usize, how: Lost) -> bool {
+    world.vault.lose(nth, how);
+    let _ = world.executor().apply(task).await;
+    let was_lost = !world.vault.is_losing();
+    world.vault.lose(usize::MAX / 2, Lost::Before);
+    task.fence += 1;
+    was_lost
+}
+
+#[tokio::test]
+async fn a_server_that_dies_at_any_call_leaves_what_the_next_one_finishes() {
+    for (mount, how) in [
+        ("secret", Lost::Before),
+        ("secret", Lost::After),
+        ("kv", Lost::Before),
+        ("kv", Lost::After),
+    ] {
+        let place = format!("{mount}/shop/db");
+        for nth in 0.. {
+            let world = World::new().await;
+            let mut db = task(with(mount));
+            let was_lost = die_at(&world, &mut db, nth, how).await;
+            let seen = world.vault.secret(&place);
+            let seen = seen.and_then(|values| values.get("password").cloned());
+            apply(&world.executor(), &mut db).await.unwrap();
+            let made = world.vault.secret(&place).unwrap();
+            if seen.is_some() {
+                assert_eq!(Some(&made["password"]), seen.as_ref(), "{mount}, {how:?} {nth}");
+            }
+            assert_eq!(drift(&world.executor(), &db).await, Vec::<String>::new());
+            apply(&world.executor(), &mut db).await.unwrap();
+            assert_eq!(world.vault.secret(&place).unwrap()["password"], made["password"]);
+            assert!(nth < 50, "it never ends");
+            if !was_lost {
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_change_and_an_end_that_die_at_any_call_are_finished_too() {
+    for (mount, how) in [("secret", Lost::After), ("secret", Lost::Before), ("kv", Lost::After)] {
+        let place = format!("{mount}/shop/db");
+        for nth in 0.. {
+            let world = World::new().await;
+            let mut db = task(with(mount));
+            apply(&world.executor(), &mut db).await.unwrap();
+            let first = world.vault.secret(&place).unwrap();
+            let mut change = with(mount);
+            change["generate"]["pin"]["length"] = json!(8);
+            change["certificate"]["common_name"] = json!("new.example.test");
+            told(&mut db, change);
+            let was_lost = die_at(&world, &mut db, nth, how).await;
+            apply(&world.executor(), &mut db).await.unwrap();
+            let second = world.vault.secret(&place).unwrap();
+            assert_eq!(second["password"], first["password"], "{mount}, {how:?} {nth}");
+            assert_eq!(second["pin"].as_str().unwrap().len(), 8);
+            assert_eq!(drift(&world.executor(), &db).await, Vec::<String>::new());
+            let revoked = world.vault.revoked();
+            assert!(revoked.contains(&"0a:01".into()), "{mount}, {how:?} {nth}: {revoked:?}");
+            let serial = second["serial_number"].as_str().unwrap().to_owned();
+            assert!(!revoked.contains(&serial), "what is used is good");
+
+            world.vault.lose(nth, how);
+            let _ = world.executor().destroy(&db).await;
+            world.vault.lose(usize::MAX / 2, Lost::Before);
+            world.executor().destroy(&db).await.unwrap();
+            assert_eq!(world.vault.places(), Vec::<String>::new());
+            assert!(world.vault.revoked().contains(&serial));
+            assert!(nth < 50, "it never ends");
+            if !was_lost {
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn of_two_resources_with_the_same_path_one_is_refused() {
+    for _ in 0..20 {
+        let world = World::new().await;
+        let (mut one, mut two) = (task(with("secret")), task(with("secret")));
+        two.id = "9m4e2mr0ui3e8a215n5g".parse().unwrap();
+        let (first, second) = (world.executor(), world.executor());
+        let (a, b) = tokio::join!(settle(&first, &mut one), settle(&second, &mut two));
+        let (winner, loser) = match (a, b) {
+            (Ok(()), Err(why)) => (&one, why),
+            (Err(why), Ok(())) => (&two, why),
+            other => panic!("{other:?}"),
+        };
+        assert!(loser.contains(&format!("belongs to the resource {}", winner.id)), "{loser}");
+        assert_eq!(drift(&first, winner).await, Vec::<String>::new());
+    }
+}
+
+/// Tries as long as it makes sense.
+async fn settle(executor: &adapters::vault::Secrets, task: &mut Task) -> Result<(), String> {
+    for _ in 0..20 {
+        match apply(executor, task).await {
+            Ok(_) => return Ok(()),
+            Err(Fault::Refused(why)) => return Err(why),
+            Err(Fault::Unavailable(why)) => assert!(why.contains("somebody else has"), "{why}"),
+        }
+    }
+    panic!("it never settles");
+}
+
+#[tokio::test]
+async fn two_servers_with_one_resource_end_with_what_the_newer_one_made() {
+    for _ in 0..20 {
+        let world = World::new().await;
+        let mut old = task(with("secret"));
+        let (first, second) = (world.executor(), world.executor());
+        if let Ok(applied) = apply(&first, &mut old).await {
+            old.outputs = applied.outputs;
+        }
+        let mut new = old.clone();
+        new.fence += 1;
+        for one in [&mut old, &mut new] {
+            let mut change = with("secret");
+            change["generate"]["pin"]["length"] = json!(8);
+            told(one, change);
+        }
+        let (_, newer) = tokio::join!(settle(&first, &mut old), settle(&second, &mut new));
+        newer.unwrap();
+        let why = refused(apply(&first, &mut old).await);
+        assert!(why.contains("another server of Paddock has taken over"), "{why}");
+        assert_eq!(drift(&second, &new).await, Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_was_taken_over_changes_nothing_more() {
+    for mount in ["secret", "kv"] {
+        let world = World::new().await;
+        let (executor, mut db) = (world.executor(), task(with(mount)));
+        apply(&executor, &mut db).await.unwrap();
+        let stale = world.vault.custom_metadata(PLACE);
+        let mut late = db.clone();
+        db.fence += 1;
+        db.key.push('+');
+        apply(&executor, &mut db).await.unwrap();
+        let place = format!("{mount}/shop/db");
+        let made = world.vault.secret(&place);
+        // What it had been about to write arrives late.
+        for (key, value) in stale {
+            world.vault.set_custom_metadata(PLACE, &key, value.as_str().unwrap());
+        }
+        let sentence = "another server of Paddock has taken over";
+        told(&mut late, json!({"mount": mount, "path": "shop/db"}));
+        assert!(refused(apply(&executor, &mut late).await).contains(sentence));
+        assert!(refused(executor.destroy(&late).await).contains(sentence));
+        assert_eq!(world.vault.secret(&place), made);
+        assert_eq!(drift(&executor, &db).await, Vec::<String>::new());
+        if mount == "kv" {
+            world.vault.delete(PLACE);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_changes_while_it_is_written_is_tried_again_and_not_lost() {
+    let world = World::new().await;
+    let (first, mut db) = (world.executor(), task(with("secret")));
+    apply(&first, &mut db).await.unwrap();
+    world.vault.put(PLACE, &json!({"user": "somebody"}));
+    told(&mut db, with("secret"));
+    let versions = world.vault.versions(PLACE);
+    apply(&first, &mut db).await.unwrap();
+    assert_eq!(world.vault.versions(PLACE), versions + 1);
+    assert_eq!(drift(&first, &db).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_a_policy_does_not_allow_is_a_sentence_with_path_and_capability() {
+    let world = World::new().await;
+    let all = "create read update patch delete";
+    let mut db = task(with("secret"));
+    let cases: [(&[Rule], &str); 6] = [
+        (&[], "shows Paddock no mount secret"),
+        (&[Rule::new("secret/metadata/", all)], "read secret/data/shop/db: allow read on"),
+        (
+            &[Rule::new("secret/data/", "read"), Rule::new("secret/metadata/", all)],
+            "write secret/data/shop/db: allow create and update on secret/data/shop/db",
+        ),
+        (&[Rule::new("secret/data/", all)], "write pki/issue/web: allow create and update on"),
+        (
+            &[Rule::new("secret/data/", all), Rule::new("pki/", all)],
+            "write secret/metadata/shop/db: allow create and update on secret/metadata/shop/db",
+        ),
+        (
+            &[Rule::new("secret/", "create read update"), Rule::new("pki/", all)],
+            "delete secret/metadata/shop/db: allow delete on secret/metadata/shop/db",
+        ),
+    ];
+    for (i, (rules, sentence)) in cases.into_iter().enumerate() {
+        world.vault.make_token("l1mited", rules, 0, false);
+        let limited = world.with_token("l1mited");
+        let why = match apply(&limited, &mut db).await {
+            Ok(_) => refused(limited.destroy(&db).await),
+            other => refused(other),
+        };
+        assert!(why.contains(sentence) && !why.contains("l1mited"), "{i}: {why}");
+    }
+    // Where a policy has no `patch`, and where certificates can't be revoked, it works all the same.
+    let rules = [Rule::new("secret/", "create read update delete"), Rule::new("pki/issue/", all)];
+    world.vault.make_token("l1mited", &rules, 0, false);
+    let limited = world.with_token("l1mited");
+    apply(&limited, &mut db).await.unwrap();
+    limited.destroy(&db).await.unwrap();
+    let said = db.log.take().join("\n");
+    assert!(said.contains("is not revoked") && said.contains("pki/revoke"), "{said}");
+    assert_eq!(world.vault.places(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_vault_that_is_sealed_or_gone_is_waited_for() {
+    let world = World::new().await;
+    let (executor, mut db) = (world.executor(), task(with("secret")));
+    apply(&executor, &mut db).await.unwrap();
+    world.vault.seal(true);
+    for why in [
+        unavailable(executor.plan(&db).await),
+        unavailable(executor.apply(&db).await),
+        unavailable(executor.observe(&db).await),
+        unavailable(executor.destroy(&db).await),
+        unavailable(executor.adopt(&db, "shop/db").await),
+    ] {
+        assert!(why.contains("is sealed: unseal it"), "{why}");
+    }
+    world.vault.seal(false);
+    apply(&executor, &mut db).await.unwrap();
+    drop(world);
+    let why = unavailable(executor.apply(&db).await);
+    assert!(why.contains("can't be reached"), "{why}");
+}
+
+#[tokio::test]
+async fn a_vault_that_is_slow_or_confused_is_waited_for() {
+    let fake = Fake::start(|_| (404, json!({"errors": []}))).await;
+    for (mood, sentence) in [
+        (Mood::Slow, "did not answer within"),
+        (Mood::Garbage, "make no sense"),
+        (Mood::Endless, "no end"),
+        (Mood::Status(503), "503 (it hurts)"),
+        (Mood::Status(500), "500"),
+        (Mood::Status(429), "429"),
+        (Mood::Status(307), "307"),
+    ] {
+        fake.be(mood);
+        let limit = Duration::from_millis(if mood == Mood::Slow { 300 } else { 30_000 });
+        let sign_in = SignIn::Token(Secret::new("t0ken"));
+        let options = Options { limit, ..Options::new(&fake.address, sign_in) };
+        let executor = executor(options, &Arc::default());
+        let db = task(with("secret"));
+        for why in
+            [unavailable(executor.apply(&db).await), unavailable(executor.destroy(&db).await)]
+        {
+            assert!(why.contains(sentence) && !why.contains("t0ken"), "{why}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_can_not_be_told_is_refused_before_anything_is_asked() {
+    let world = World::new().await;
+    let executor = world.executor();
+    let certificate = json!({"role": "web", "common_name": "a"});
+    let keys: Value =
+        (0..101).map(|i| (format!("k{i}"), json!("v"))).collect::<serde_json::Map<_, _>>().into();
+    for (with, sentence) in [
+        (json!({"path": "/shop/db"}), "with.path: must be a path"),
+        (json!({"path": "shop/../db"}), "with.path: must be a path"),
+        (json!({"path": "db", "mount": "a//b"}), "with.mount: must be a path"),
+        (json!({"path": "db", "generate": {"a": {"length": 0}}}), "with.generate.a.length"),
+        (json!({"path": "db", "generate": {"a": {"alphabet": "xx"}}}), "with.generate.a.alphabet"),
+        (
+            json!({"path": "db", "values": {".paddock": "x"}}),
+            "with.values..paddock: is where Paddock",
+        ),
+        (json!({"path": "db", "generate": {".paddock": {}}}), "with.generate..paddock: is where"),
+        (json!({"path": "db", "values": {"": "x"}}), "from 1 to 64 bytes"),
+        (json!({"path": "db", "values": {"a#b": "x"}}), "must not have #"),
+        (
+            json!({"path": "db", "values": {"a": "x".repeat(5000)}}),
+            "with.values.a: must have at most",
+        ),
+        (json!({"path": "db", "values": keys}), "with.values: has more than 100 keys"),
+        (
+            json!({"path": "db", "generate": {"private_key": {}}, "certificate": certificate}),
+            "with.generate.private_key: is part of the certificate",
+        ),
+    ] {
+        let invalid = executor.validate(&object(with.clone()), &Arc::default()).unwrap_err();
+        assert!(invalid.to_string().contains(sentence), "{with}: {invalid}");
+    }
+    assert_eq!(world.vault.lines(), Vec::<String>::new());
+}

@@ -1,0 +1,177 @@
+//! How Paddock signs in to Vault: tokens that end, are renewed, or are taken away.
+
+use std::time::Duration;
+
+use adapters::vault::{Options, Secrets, SignIn};
+use engine::port::{Executor, Task};
+use model::Secret;
+use serde_json::json;
+use testing::vault::{Lost, Role, Rule};
+
+use super::vault_secret::{executor, refused, task};
+use super::vault_secret_kv2::World;
+
+fn db() -> Task {
+    task(json!({"path": "shop/db", "generate": {"password": {}}}))
+}
+
+fn role(seconds: u64, max_seconds: u64, is_renewable: bool) -> Role {
+    Role { secret_id: "s3cret-id".into(), rules: Rule::all(), seconds, max_seconds, is_renewable }
+}
+
+fn with_role(world: &World, secret_id: &str, mount: &str) -> Secrets {
+    let (role_id, secret_id) = ("r0le-id".into(), Secret::new(secret_id));
+    let sign_in = SignIn::AppRole { role_id, secret_id, mount: mount.into() };
+    executor(Options::new(world.vault.address(), sign_in), &world.clock)
+}
+
+/// How often it was asked for that since the last time.
+fn count(world: &World, line: &str) -> usize {
+    let count = world.vault.lines().iter().filter(|asked| *asked == line).count();
+    world.vault.forget();
+    count
+}
+
+const LOGIN: &str = "POST auth/approle/login";
+const RENEW: &str = "POST auth/token/renew-self";
+
+#[tokio::test]
+async fn a_token_is_renewed_when_two_thirds_of_its_life_are_over() {
+    let world = World::new().await;
+    world.vault.make_token("t0ken", &Rule::all(), 900, true);
+    let (executor, db) = (world.with_token("t0ken"), db());
+    for (pass, renewals) in [(0, 0), (590, 0), (15, 1), (590, 0), (15, 1), (0, 0)] {
+        world.clock.advance(Duration::from_secs(pass));
+        executor.observe(&db).await.unwrap();
+        assert_eq!(count(&world, RENEW), renewals, "after {pass} s");
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_can_not_be_renewed_is_used_to_its_end_and_then_refused() {
+    let world = World::new().await;
+    world.vault.make_token("t0ken", &Rule::all(), 900, false);
+    let (executor, db) = (world.with_token("t0ken"), db());
+    for pass in [0, 700, 190] {
+        world.clock.advance(Duration::from_secs(pass));
+        executor.observe(&db).await.unwrap();
+    }
+    assert_eq!(count(&world, RENEW), 0);
+    world.clock.advance(Duration::from_secs(20));
+    for _ in 0..2 {
+        let why = refused(executor.observe(&db).await);
+        assert!(why.contains("has run out or was revoked; give a new one"), "{why}");
+        assert!(!why.contains("t0ken"), "{why}");
+    }
+}
+
+#[tokio::test]
+async fn a_renewal_that_fails_does_no_harm_while_the_token_is_good() {
+    let world = World::new().await;
+    world.vault.make_token("t0ken", &Rule::all(), 900, true);
+    let (executor, db) = (world.with_token("t0ken"), db());
+    executor.observe(&db).await.unwrap();
+    world.clock.advance(Duration::from_secs(610));
+    world.vault.lose(0, Lost::Before);
+    executor.observe(&db).await.unwrap();
+    assert_eq!(count(&world, RENEW), 1);
+    executor.observe(&db).await.unwrap();
+    assert_eq!(count(&world, RENEW), 0, "it is not tried at every call");
+    world.clock.advance(Duration::from_secs(40));
+    executor.observe(&db).await.unwrap();
+    assert_eq!(count(&world, RENEW), 1);
+    world.clock.advance(Duration::from_secs(590));
+    executor.observe(&db).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_role_signs_in_once_for_all_calls_at_once() {
+    let world = World::new().await;
+    world.vault.make_role("r0le-id", role(900, 0, true));
+    let (executor, db) = (with_role(&world, "s3cret-id", "approle"), db());
+    let all = (0..8).map(|_| executor.observe(&db));
+    for seen in futures_util::future::join_all(all).await {
+        seen.unwrap();
+    }
+    assert_eq!(count(&world, LOGIN), 1);
+    world.clock.advance(Duration::from_secs(610));
+    executor.observe(&db).await.unwrap();
+    assert_eq!(world.vault.lines().iter().filter(|line| *line == RENEW).count(), 1);
+    assert_eq!(count(&world, LOGIN), 0);
+}
+
+#[tokio::test]
+async fn a_role_signs_in_again_when_its_token_can_not_be_prolonged() {
+    for (role, pass) in
+        [(role(900, 0, false), 610), (role(900, 1000, true), 610), (role(900, 0, true), 2000)]
+    {
+        let world = World::new().await;
+        world.vault.make_role("r0le-id", role.clone());
+        let (executor, db) = (with_role(&world, "s3cret-id", "approle"), db());
+        executor.observe(&db).await.unwrap();
+        world.vault.forget();
+        world.clock.advance(Duration::from_secs(pass));
+        executor.observe(&db).await.unwrap();
+        assert_eq!(count(&world, LOGIN), 1, "{role:?}");
+        executor.observe(&db).await.unwrap();
+        assert_eq!(count(&world, LOGIN), 0, "{role:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_role_whose_token_was_revoked_signs_in_once_more() {
+    let world = World::new().await;
+    world.vault.make_role("r0le-id", role(900, 0, true));
+    let (executor, db) = (with_role(&world, "s3cret-id", "approle"), db());
+    executor.observe(&db).await.unwrap();
+    let token = world.vault.calls().last().unwrap().token.clone();
+    world.vault.revoke_token(&token);
+    world.vault.forget();
+    executor.observe(&db).await.unwrap();
+    assert_eq!(count(&world, LOGIN), 1);
+    world.vault.make_role("r0le-id", Role { rules: vec![], ..role(900, 0, true) });
+    let token = world.vault.calls().last().map(|call| call.token.clone()).unwrap_or_default();
+    world.vault.revoke_token(&token);
+}
+
+#[tokio::test]
+async fn a_role_that_may_not_signs_in_once_more_and_is_then_refused() {
+    let world = World::new().await;
+    let rules = vec![Rule::new("secret/", "read"), Rule::new("kv/", "read")];
+    world.vault.make_role("r0le-id", Role { rules, ..role(900, 0, true) });
+    let (executor, db) = (with_role(&world, "s3cret-id", "approle"), db());
+    let why = refused(executor.apply(&db).await);
+    assert!(why.contains("allow create and update on secret/data/shop/db"), "{why}");
+    assert_eq!(count(&world, LOGIN), 2);
+}
+
+#[tokio::test]
+async fn who_can_not_sign_in_is_told_what_to_check() {
+    let world = World::new().await;
+    world.vault.make_role("r0le-id", role(900, 0, true));
+    for (secret_id, mount) in [("wr0ng", "approle"), ("s3cret-id", "elsewhere")] {
+        let why = refused(with_role(&world, secret_id, mount).observe(&db()).await);
+        let sentence = format!("does not let Paddock sign in at auth/{mount}/login");
+        assert!(why.contains(&sentence) && why.contains("check the role id"), "{why}");
+        for hidden in ["wr0ng", "s3cret-id", "r0le-id"] {
+            assert!(!why.contains(hidden), "{why}");
+        }
+    }
+    let why = refused(world.with_token("b0gus").observe(&db()).await);
+    assert!(why.contains("does not accept Paddock's token") && !why.contains("b0gus"), "{why}");
+    let shown = format!("{:?}", SignIn::Token(Secret::new("b0gus")));
+    assert!(!shown.contains("b0gus"));
+}
+
+#[tokio::test]
+async fn a_namespace_is_named_in_every_call() {
+    let world = World::new().await;
+    world.vault.make_role("r0le-id", role(900, 0, true));
+    let (role_id, secret_id) = ("r0le-id".into(), Secret::new("s3cret-id"));
+    let sign_in = SignIn::AppRole { role_id, secret_id, mount: "approle".into() };
+    let mut options = Options::new(world.vault.address(), sign_in);
+    options.namespace = Some("team/shop".into());
+    executor(options, &world.clock).apply(&db()).await.unwrap();
+    let calls = world.vault.calls();
+    assert!(calls.len() > 4 && calls.iter().all(|call| call.namespace == "team/shop"), "{calls:?}");
+}
