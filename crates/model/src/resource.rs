@@ -147,6 +147,8 @@ impl Resource {
             applied: self.applied.clone(),
             outputs: self.outputs.clone(),
             after: self.node.after.clone(),
+            act: self.act,
+            is_begun: self.status != Status::Pending || self.attempts > 0,
         }
     }
 }

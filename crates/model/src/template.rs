@@ -35,7 +35,8 @@ pub use expand::{Expanded, Source, expand};
 pub use files::files_print;
 pub use fill::{fill, fill_text};
 pub use node::{Context, Node};
-pub use plan::{Act, Existing, Plan, Step, plan, plan_destruction};
+pub use parameter::parameters;
+pub use plan::{Act, Existing, Plan, Step, is_replaced, plan, plan_destruction};
 pub use version::{compare_versions, parse_reference};
 
 /// Who carries out a resource.

@@ -273,14 +273,12 @@ async fn write_step(
         }
         return Ok(());
     }
-    if one.act == Act::Replace && step.act == Act::Update {
-        // It was half replaced.
-        one.act = Act::Replace;
-    } else {
-        one.act = step.act;
+    // What failed before is not taken for done, nor what did not begin for half done.
+    if one.act != step.act {
+        one.attempts = 0;
     }
+    one.act = step.act;
     one.generation += 1;
-    one.attempts = 0;
     pend(tx, &mut one, &step.reason).await
 }
 
@@ -350,7 +348,6 @@ pub async fn retry(tx: &mut Tx, now: &mut Environment) -> Result<()> {
     let is_end = !all.is_empty() && all.iter().all(|one| one.act == Act::Destroy);
     for mut one in all {
         if one.status == resource::Status::Failed {
-            one.attempts = 0;
             pend(tx, &mut one, "It is tried again.").await?;
         }
     }

@@ -57,8 +57,12 @@ impl Resources {
         if is_already_so(one, &with) {
             return self.applied(one, with, None).await;
         }
-        if one.act == Act::Replace {
-            return self.advance(one, Status::Destroying, "What it was is taken away first.").await;
+        // What others give may have come out so that it can't be changed in place.
+        let must_go = one.applied.as_ref().is_some_and(|applied| {
+            one.act == Act::Update && template::is_replaced(one.node.executor, applied, &with)
+        });
+        if one.act == Act::Replace || must_go {
+            return self.replace(one).await;
         }
         let task = match self.task(one, of, Some(with)).await? {
             Ok(task) => task,
@@ -76,6 +80,16 @@ impl Resources {
             Ok(_) => self.advance(one, Status::Applying, "It is being made.").await,
             Err(fault) => self.fault(one, &fault).await,
         }
+    }
+
+    async fn replace(&self, one: &Resource) -> Result<Next, Error> {
+        if let Some((mut tx, mut now)) = self.still(one).await? {
+            now.act = Act::Replace;
+            let reason = "What it was is taken away first.";
+            store::resource::advance(&mut tx, &mut now, Status::Destroying, reason).await?;
+            tx.commit().await?;
+        }
+        Ok(Next::Again)
     }
 
     async fn make(

@@ -65,8 +65,10 @@ struct Seen<'a> {
     environment: &'a Environment,
     all: &'a [Resource],
     by_name: HashMap<&'a str, usize>,
-    /// How many that are still there have to go before each.
-    dependents: Vec<u32>,
+    /// One that is still there and has to go before each, because it needs it.
+    user: Vec<Option<usize>>,
+    /// Must each be gone before something else can be replaced?
+    is_early: Vec<bool>,
     is_making: bool,
 }
 
@@ -75,14 +77,16 @@ impl<'a> Seen<'a> {
         let by_name: HashMap<&str, usize> =
             all.iter().enumerate().map(|(i, one)| (one.node.name.as_str(), i)).collect();
         let is_leaving = environment.status == Status::Destroying;
-        let mut dependents = vec![0; all.len()];
-        for one in all.iter().filter(|one| is_leaving || one.act == Act::Destroy) {
+        let mut user = vec![None; all.len()];
+        let leaves = |one: &Resource| is_leaving || one.act == Act::Destroy;
+        for (i, one) in all.iter().enumerate().filter(|(_, one)| leaves(one)) {
             for before in one.node.after.iter().filter_map(|name| by_name.get(name.as_str())) {
-                dependents[*before] += 1;
+                user[*before].get_or_insert(i);
             }
         }
         let is_making = all.iter().any(|one| !matches!(one.act, Act::Destroy | Act::Nothing));
-        Self { environment, all, by_name, dependents, is_making }
+        let is_early = early(all, &by_name);
+        Self { environment, all, by_name, user, is_early, is_making }
     }
 
     fn is_leaving(&self) -> bool {
@@ -109,7 +113,14 @@ impl<'a> Seen<'a> {
             let before = self.by_name.get(name.as_str()).map(|&i| &self.all[i]);
             before.is_some_and(|before| !self.is_settled(before))
         });
-        missing.map_or(Wait::None, |name| Wait::For(self.waits_for(name)))
+        if let Some(name) = missing {
+            return Wait::For(self.waits_for(name));
+        }
+        // It is destroyed for a moment, so it is like one that goes.
+        match self.user[i] {
+            Some(user) if one.act == Act::Replace => self.until_gone(user),
+            _ => Wait::None,
+        }
     }
 
     fn wait_to_go(&self, i: usize) -> Wait {
@@ -117,17 +128,23 @@ impl<'a> Seen<'a> {
         if one.status == resource::Status::Failed && one.act == Act::Destroy {
             return Wait::Over;
         }
-        if self.dependents[i] > 0 {
-            let name = &one.node.name;
-            let user = self.all.iter().find(|other| other.node.after.contains(name));
-            let user = user.map(|user| user.node.name.as_str()).unwrap_or_default();
-            return Wait::For(format!("Waits until {user} is gone, which needs it."));
+        if let Some(user) = self.user[i] {
+            return self.until_gone(user);
         }
         // Who used it is changed first.
-        if !self.is_leaving() && self.is_making {
+        if !self.is_leaving() && self.is_making && !self.is_early[i] {
             return Wait::For("Waits until everything else is made.".into());
         }
         Wait::None
+    }
+
+    fn until_gone(&self, user: usize) -> Wait {
+        let user = &self.all[user];
+        let failed = match user.status {
+            resource::Status::Failed => ", and failed",
+            _ => "",
+        };
+        Wait::For(format!("Waits until {} is gone, which needs it{failed}.", user.node.name))
     }
 
     fn waits_for(&self, name: &str) -> String {
@@ -154,8 +171,8 @@ impl<'a> Seen<'a> {
     fn outcome(&self) -> (Status, String) {
         let failed: Vec<&Resource> =
             self.all.iter().filter(|one| one.status == resource::Status::Failed).collect();
-        if self.environment.is_cancelled {
-            let left = self.all.iter().filter(|one| !self.is_settled(one)).count();
+        let left = self.all.iter().filter(|one| !self.is_settled(one)).count();
+        if self.environment.is_cancelled && left > 0 {
             let words = format!("Cancelled; {left} of {} not done.", self.all.len());
             return (Status::Failed, words + NEXT);
         }
@@ -170,8 +187,32 @@ impl<'a> Seen<'a> {
             };
             return (Status::Failed, format!("{} failed: {why}{more}.{NEXT}", first.node.name));
         }
+        if left > 0 {
+            let words = format!("{left} of {} wait for each other.", self.all.len());
+            return (Status::Failed, words + NEXT);
+        }
         (Status::Validating, "Everything is made; whether it works is looked at.".into())
     }
+}
+
+/// What has to go before something that it needs can be replaced.
+fn early(all: &[Resource], by_name: &HashMap<&str, usize>) -> Vec<bool> {
+    let mut needing: Vec<Vec<usize>> = vec![Vec::new(); all.len()];
+    for (i, one) in all.iter().enumerate().filter(|(_, one)| one.act == Act::Destroy) {
+        for before in one.node.after.iter().filter_map(|name| by_name.get(name.as_str())) {
+            needing[*before].push(i);
+        }
+    }
+    let mut is_early = vec![false; all.len()];
+    let replaced = |(_, one): &(usize, &Resource)| one.act == Act::Replace;
+    let mut rest: Vec<usize> =
+        all.iter().enumerate().filter(replaced).flat_map(|(i, _)| needing[i].clone()).collect();
+    while let Some(i) = rest.pop() {
+        if !std::mem::replace(&mut is_early[i], true) {
+            rest.extend(&needing[i]);
+        }
+    }
+    is_early
 }
 
 const NEXT: &str = " Mend that and have it be tried again, or destroy it.";
