@@ -264,20 +264,13 @@ async fn write_step(
         return Ok(());
     };
     let before = one.clone();
-    if let Some(node) = node {
-        one.node = node.clone();
-    }
+    one.aim(node, step.act);
     if step.act == Act::Nothing {
         if one != before {
             store::resource::save(tx, &mut one, "updated").await?;
         }
         return Ok(());
     }
-    // What failed before is not taken for done, nor what did not begin for half done.
-    if one.act != step.act {
-        one.attempts = 0;
-    }
-    one.act = step.act;
     one.generation += 1;
     pend(tx, &mut one, &step.reason).await
 }

@@ -193,6 +193,7 @@ impl Resources {
         // Its environment is destroyed: it goes when its turn has come.
         if let Some((mut tx, mut now)) = self.still(one).await? {
             now.act = Act::Destroy;
+            now.attempts += 1;
             pend(&mut tx, &mut now, "Its step was stopped; it shall go.").await?;
             tx.commit().await?;
         }
@@ -213,6 +214,7 @@ impl Resources {
             (now.outputs, now.link) = (made.outputs, made.link);
         }
         (now.print, now.applied) = (Some(now.node.print.clone()), Some(with));
+        now.node.needs = None;
         (now.act, now.attempts, now.progress, now.adopt) = (Act::Nothing, 0, 100, None);
         now.drift.clear();
         now.observed_at = Some(tx.now());
@@ -232,7 +234,7 @@ impl Resources {
         // It is replaced: what it was is gone.
         (now.print, now.applied, now.link) = (None, None, None);
         (now.act, now.attempts, now.progress) = (Act::Create, 0, 0);
-        now.outputs = Map::new();
+        (now.outputs, now.node.needs) = (Map::new(), None);
         store::resource::secret::forget(&mut tx, now.id).await?;
         let reason = "What it was is gone; it is made again.";
         store::resource::advance(&mut tx, &mut now, Status::Planning, reason).await?;

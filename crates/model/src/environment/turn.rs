@@ -33,8 +33,12 @@ pub fn turn(environment: &Environment, all: &[Resource], at_once: usize) -> Turn
                 Wait::Over => {}
                 Wait::None if running + turn.begin.len() < at_once => turn.begin.push(i),
                 Wait::None => turn.waits.push((i, "Waits for its turn.".to_owned())),
-                Wait::For(words) => turn.waits.push((i, words)),
+                Wait::For(_, words) => turn.waits.push((i, words)),
             }
+        }
+        if running == 0 && turn.begin.is_empty() {
+            turn.begin.extend(seen.way_out(turn.waits.iter().map(|(i, _)| *i)));
+            turn.waits.retain(|(i, _)| !turn.begin.contains(i));
         }
     }
     if running == 0 && turn.begin.is_empty() {
@@ -57,8 +61,8 @@ enum Wait {
     Over,
     /// It can begin.
     None,
-    /// It waits for that.
-    For(String),
+    /// It waits for another one, in words.
+    For(usize, String),
 }
 
 struct Seen<'a> {
@@ -69,7 +73,8 @@ struct Seen<'a> {
     user: Vec<Option<usize>>,
     /// Must each be gone before something else can be replaced?
     is_early: Vec<bool>,
-    is_making: bool,
+    /// One that is to be made or changed.
+    making: Option<usize>,
 }
 
 impl<'a> Seen<'a> {
@@ -80,13 +85,13 @@ impl<'a> Seen<'a> {
         let mut user = vec![None; all.len()];
         let leaves = |one: &Resource| is_leaving || one.act == Act::Destroy;
         for (i, one) in all.iter().enumerate().filter(|(_, one)| leaves(one)) {
-            for before in one.node.after.iter().filter_map(|name| by_name.get(name.as_str())) {
+            for before in one.needs().filter_map(|name| by_name.get(name.as_str())) {
                 user[*before].get_or_insert(i);
             }
         }
-        let is_making = all.iter().any(|one| !matches!(one.act, Act::Destroy | Act::Nothing));
+        let making = all.iter().position(|one| !matches!(one.act, Act::Destroy | Act::Nothing));
         let is_early = early(all, &by_name);
-        Self { environment, all, by_name, user, is_early, is_making }
+        Self { environment, all, by_name, user, is_early, making }
     }
 
     fn is_leaving(&self) -> bool {
@@ -109,12 +114,9 @@ impl<'a> Seen<'a> {
         if one.status != resource::Status::Pending {
             return Wait::Over;
         }
-        let missing = one.node.after.iter().find(|name| {
-            let before = self.by_name.get(name.as_str()).map(|&i| &self.all[i]);
-            before.is_some_and(|before| !self.is_settled(before))
-        });
-        if let Some(name) = missing {
-            return Wait::For(self.waits_for(name));
+        let mut before = one.node.after.iter().filter_map(|name| self.by_name.get(name.as_str()));
+        if let Some(&missing) = before.find(|&&before| !self.is_settled(&self.all[before])) {
+            return Wait::For(missing, self.waits_for(missing));
         }
         // It is destroyed for a moment, so it is like one that goes.
         match self.user[i] {
@@ -132,28 +134,61 @@ impl<'a> Seen<'a> {
             return self.until_gone(user);
         }
         // Who used it is changed first.
-        if !self.is_leaving() && self.is_making && !self.is_early[i] {
-            return Wait::For("Waits until everything else is made.".into());
+        match self.making {
+            Some(other) if !self.is_leaving() && !self.is_early[i] => {
+                Wait::For(other, "Waits until everything else is made.".into())
+            }
+            _ => Wait::None,
         }
-        Wait::None
     }
 
     fn until_gone(&self, user: usize) -> Wait {
-        let user = &self.all[user];
-        let failed = match user.status {
+        let one = &self.all[user];
+        let failed = match one.status {
             resource::Status::Failed => ", and failed",
             _ => "",
         };
-        Wait::For(format!("Waits until {} is gone, which needs it{failed}.", user.node.name))
+        let words = format!("Waits until {} is gone, which needs it{failed}.", one.node.name);
+        Wait::For(user, words)
     }
 
-    fn waits_for(&self, name: &str) -> String {
-        let before = self.by_name.get(name).map(|&i| &self.all[i]);
-        match before {
-            Some(before) if before.status == resource::Status::Failed => {
-                format!("Waits for {name}, which failed.")
+    /// One that goes all the same, if those that wait do so for each other: what was half changed may
+    /// need what needs it by now, and nothing would ever go.
+    fn way_out(&self, waiting: impl Iterator<Item = usize>) -> Option<usize> {
+        let mut round_of = vec![0; self.all.len()];
+        for (round, start) in (1..).zip(waiting) {
+            let mut here = start;
+            while round_of[here] == 0 {
+                round_of[here] = round;
+                let Wait::For(next, _) = self.wait(here) else { break };
+                if round_of[next] == round {
+                    return self.leaving_on_the_way(next);
+                }
+                here = next;
             }
-            _ => format!("Waits for {name}."),
+        }
+        None
+    }
+
+    /// One that goes, on the way from `start` back to it.
+    fn leaving_on_the_way(&self, start: usize) -> Option<usize> {
+        let mut here = start;
+        loop {
+            if self.is_leaving() || self.all[here].act == Act::Destroy {
+                return Some(here);
+            }
+            match self.wait(here) {
+                Wait::For(next, _) if next != start => here = next,
+                _ => return None,
+            }
+        }
+    }
+
+    fn waits_for(&self, i: usize) -> String {
+        let Resource { node, status, .. } = &self.all[i];
+        match status {
+            resource::Status::Failed => format!("Waits for {}, which failed.", node.name),
+            _ => format!("Waits for {}.", node.name),
         }
     }
 
@@ -199,7 +234,7 @@ impl<'a> Seen<'a> {
 fn early(all: &[Resource], by_name: &HashMap<&str, usize>) -> Vec<bool> {
     let mut needing: Vec<Vec<usize>> = vec![Vec::new(); all.len()];
     for (i, one) in all.iter().enumerate().filter(|(_, one)| one.act == Act::Destroy) {
-        for before in one.node.after.iter().filter_map(|name| by_name.get(name.as_str())) {
+        for before in one.needs().filter_map(|name| by_name.get(name.as_str())) {
             needing[*before].push(i);
         }
     }

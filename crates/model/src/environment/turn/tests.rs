@@ -68,6 +68,9 @@ fn all_goes_in_reverse_and_a_cancelled_one_waits_for_what_runs() {
         resource("b", &["a"], Act::Nothing, Failed),
         resource("c", &["b"], Act::Create, Pending),
     ];
+    // Nothing was ever made for c, so it needs nothing.
+    check(Status::Destroying, &all, &["b", "c"], None);
+    all[2].fence = 1;
     check(Status::Destroying, &all, &["c"], None);
     all.pop();
     check(Status::Destroying, &all, &["b"], None);

@@ -121,6 +121,7 @@ fn one(placed: &Placed<'_>, name: &str, index: usize, before: &[&String], print:
         with: placed.thing.with.clone().into_owned(),
         health: placed.thing.health.map(str::to_owned),
         after: before.iter().map(|&other| other.clone()).collect(),
+        needs: None,
         parameters: placed.with.parameters.clone(),
         outputs_of: placed.with.outputs_of.clone(),
         print: print.done(),

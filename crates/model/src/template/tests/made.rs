@@ -73,16 +73,13 @@ impl Made {
                 self.all.push(new);
                 continue;
             };
-            if let Some(node) = node {
-                one.node = node.clone();
-            }
+            one.aim(node, step.act);
             if let Some(real) = self.real.get_mut(&step.name).filter(|_| step.act == Act::Nothing) {
                 real.after.clone_from(&one.node.after);
             }
             if step.act != Act::Nothing {
-                one.attempts = if one.act == step.act { one.attempts } else { 0 };
                 assert!(one.status == Status::Pending || one.status.may_become(Status::Pending));
-                (one.act, one.status) = (step.act, Status::Pending);
+                one.status = Status::Pending;
             }
         }
         plan
@@ -113,11 +110,12 @@ impl Made {
                 self.step(&name, wish, is_end, fate());
             }
         }
-        panic!("it does not come to an end: {:?}", self.all);
+        panic!("it does not come to an end:\n{}", self.words());
     }
 
     fn step(&mut self, name: &str, wish: &Expanded, is_end: bool, fate: Fate) {
         let at = self.all.iter().position(|one| one.node.name == name).expect("it is there");
+        self.all[at].fence = 1;
         if is_end {
             self.all[at].act = Act::Destroy;
         }
@@ -150,19 +148,33 @@ impl Made {
         }
     }
 
-    /// Nobody needs what is destroyed, unless that can't wait: something that it needs is replaced.
+    /// Nobody needs what is destroyed, unless that can't wait: something that it needs is replaced, or
+    /// needs it in turn.
     fn not_needed(&self, name: &str) {
         let by = self.real.iter().find(|(_, real)| real.after.iter().any(|other| other == name));
         let Some((user, _)) = by else { return };
-        let mut below = vec![name.to_owned()];
-        while let Some(name) = below.pop() {
-            let Some(one) = self.all.iter().find(|one| one.node.name == name) else { continue };
-            if one.act == Act::Replace {
+        let (mut below, mut seen) = (vec![name], Names::new());
+        while let Some(here) = below.pop().filter(|here| seen.insert((*here).to_owned())) {
+            let Some(one) = self.all.iter().find(|one| one.node.name == here) else { continue };
+            if one.act == Act::Replace || one.needs().any(|other| other == name) {
                 return;
             }
-            below.extend(one.node.after.iter().cloned());
+            below.extend(one.needs().map(String::as_str));
         }
-        panic!("{name} is destroyed, and {user} needs it: {:#?}", self.all);
+        panic!("{name} is destroyed, and {user} needs it:\n{}", self.words());
+    }
+
+    /// All that is written down, and what is there of it.
+    fn words(&self) -> String {
+        let one = |one: &Resource| {
+            let real = self.real.get(&one.node.name).map(|real| &real.after);
+            let (node, print) = (&one.node, one.print.is_some());
+            format!(
+                "{} {} {} after {:?}, made: {print}, real: {real:?}\n",
+                node.name, one.status, one.act, node.after
+            )
+        };
+        self.all.iter().map(one).collect::<Vec<_>>().concat()
     }
 
     fn make(&mut self, at: usize, wish: &Expanded, fate: Fate) {
@@ -186,7 +198,7 @@ impl Made {
             let one = &mut self.all[at];
             (one.print, one.applied, one.act, one.status) =
                 (None, None, Act::Create, Status::Planning);
-            one.outputs = Map::new();
+            (one.outputs, one.node.needs) = (Map::new(), None);
             self.done.push((Act::Replace, node.name.clone()));
             if fate == Fate::Crashes {
                 return;
@@ -227,6 +239,7 @@ impl Made {
         }
         (one.print, one.applied) = (Some(one.node.print.clone()), Some(told));
         (one.act, one.attempts, one.status) = (Act::Nothing, 0, Status::Applied);
+        one.node.needs = None;
     }
 
     /// Applies a wish, and nothing goes wrong; what was done.
@@ -234,7 +247,7 @@ impl Made {
         self.done.clear();
         self.ask(wish);
         let to = self.go_on(wish, environment::Status::Deploying, || Fate::Well);
-        assert_eq!(to, environment::Status::Validating, "{:#?}", self.all);
+        assert_eq!(to, environment::Status::Validating, "{}", self.words());
         self.done.iter().map(|(act, name)| format!("{act} {name}")).collect()
     }
 
