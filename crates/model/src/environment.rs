@@ -1,5 +1,7 @@
 //! Environments: what was made from templates, as a whole.
 
+#[cfg(test)]
+pub(crate) mod examples;
 mod turn;
 
 use std::collections::BTreeMap;

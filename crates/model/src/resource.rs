@@ -146,8 +146,54 @@ impl Resource {
             print: self.print.clone(),
             applied: self.applied.clone(),
             outputs: self.outputs.clone(),
-            after: self.node.after.clone(),
+            after: self.all_needs(),
+            act: self.act,
+            is_begun: self.is_begun(),
         }
+    }
+
+    /// Has it become what a node says; without one it shall go. What it needs stays known until then.
+    pub fn aim(&mut self, node: Option<&Node>, act: Act) {
+        let needs = self.all_needs();
+        match node {
+            Some(node) => {
+                self.node = node.clone();
+                self.node.needs = (act != Act::Nothing).then_some(needs);
+            }
+            None => (self.node.after, self.node.needs) = (needs, None),
+        }
+        if act == Act::Nothing {
+            return;
+        }
+        // What failed before is not taken for done, nor what did not begin for half done.
+        if self.act != act {
+            self.attempts = 0;
+        }
+        self.act = act;
+    }
+
+    /// What must not go before it, by name: all that it was made after, and all that it is being made
+    /// after. Some may be named twice.
+    pub fn needs(&self) -> impl Iterator<Item = &String> {
+        let is_after = match self.node.needs {
+            // No server has ever held it: nothing was made.
+            None => self.print.is_some() || self.fence > 0 || self.is_begun(),
+            Some(_) => self.is_begun(),
+        };
+        let after = if is_after { &self.node.after[..] } else { &[] };
+        self.node.needs.iter().flatten().chain(after)
+    }
+
+    fn all_needs(&self) -> Vec<String> {
+        let mut all: Vec<String> = self.needs().cloned().collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Has the step that is to be done begun?
+    fn is_begun(&self) -> bool {
+        self.status != Status::Pending || self.attempts > 0
     }
 }
 

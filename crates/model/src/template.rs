@@ -39,7 +39,8 @@ pub use fill::{fill, fill_text};
 pub use hash::hash;
 pub use modules::{check_modules, has_modules};
 pub use node::{Context, Node};
-pub use plan::{Act, Existing, Plan, Step, plan, plan_destruction};
+pub use parameter::parameters;
+pub use plan::{Act, Existing, Plan, Step, is_replaced, plan, plan_destruction};
 pub use version::{compare_versions, parse_reference};
 
 /// Who carries out a resource.

@@ -45,7 +45,7 @@ impl fmt::Display for Refused {
 
 fn options() -> Options {
     serde_saphyr::options! {
-        budget: serde_saphyr::budget! { max_depth: 32, flow_nesting_limit: 32, max_nodes: 100_000 },
+        budget: serde_saphyr::budget! { max_depth: 32, flow_nesting_limit: 32, max_nodes: 100_000, max_total_scalar_bytes: 4 * MAX_BYTES },
         alias_limits: serde_saphyr::alias_limits! {
             max_total_replayed_events: 20_000,
             max_replay_stack_depth: 8,

@@ -260,9 +260,7 @@ async fn write_step(
         return Ok(());
     };
     let before = one.clone();
-    if let Some(node) = node {
-        one.node = node.clone();
-    }
+    one.aim(node, step.act);
     if step.act == Act::Nothing {
         // Its destruction may have been called off.
         one.act = Act::Nothing;
@@ -271,14 +269,7 @@ async fn write_step(
         }
         return Ok(());
     }
-    if one.act == Act::Replace && step.act == Act::Update {
-        // It was half replaced.
-        one.act = Act::Replace;
-    } else {
-        one.act = step.act;
-    }
     one.generation += 1;
-    one.attempts = 0;
     pend(tx, &mut one, &step.reason).await
 }
 
@@ -358,7 +349,6 @@ pub async fn retry(tx: &mut Tx, now: &mut Environment) -> Result<()> {
     let is_end = !all.is_empty() && all.iter().all(|one| one.act == Act::Destroy);
     for mut one in all {
         if one.status == resource::Status::Failed {
-            one.attempts = 0;
             pend(tx, &mut one, "It is tried again.").await?;
         }
     }

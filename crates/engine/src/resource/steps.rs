@@ -57,8 +57,12 @@ impl Resources {
         if is_already_so(one, &with) {
             return self.applied(one, with, None).await;
         }
-        if one.act == Act::Replace {
-            return self.advance(one, Status::Destroying, "What it was is taken away first.").await;
+        // What others give may have come out so that it can't be changed in place.
+        let must_go = one.applied.as_ref().is_some_and(|applied| {
+            one.act == Act::Update && template::is_replaced(one.node.executor, applied, &with)
+        });
+        if one.act == Act::Replace || must_go {
+            return self.replace(one).await;
         }
         let task = match self.task(one, of, Some(with)).await? {
             Ok(task) => task,
@@ -80,6 +84,16 @@ impl Resources {
             Ok(_) => self.advance(one, Status::Applying, "It is being made.").await,
             Err(fault) => self.fault(one, &fault).await,
         }
+    }
+
+    async fn replace(&self, one: &Resource) -> Result<Next, Error> {
+        if let Some((mut tx, mut now)) = self.still(one).await? {
+            now.act = Act::Replace;
+            let reason = "What it was is taken away first.";
+            store::resource::advance(&mut tx, &mut now, Status::Destroying, reason).await?;
+            tx.commit().await?;
+        }
+        Ok(Next::Again)
     }
 
     async fn make(
@@ -183,6 +197,7 @@ impl Resources {
         // Its environment is destroyed: it goes when its turn has come.
         if let Some((mut tx, mut now)) = self.still(one).await? {
             now.act = Act::Destroy;
+            now.attempts += 1;
             pend(&mut tx, &mut now, "Its step was stopped; it shall go.").await?;
             tx.commit().await?;
         }
@@ -203,6 +218,7 @@ impl Resources {
             (now.outputs, now.link) = (made.outputs, made.link);
         }
         (now.print, now.applied) = (Some(now.node.print.clone()), Some(with));
+        now.node.needs = None;
         (now.act, now.attempts, now.progress, now.adopt) = (Act::Nothing, 0, 100, None);
         now.drift.clear();
         now.observed_at = Some(tx.now());
@@ -222,7 +238,7 @@ impl Resources {
         // It is replaced: what it was is gone.
         (now.print, now.applied, now.link) = (None, None, None);
         (now.act, now.attempts, now.progress) = (Act::Create, 0, 0);
-        now.outputs = Map::new();
+        (now.outputs, now.node.needs) = (Map::new(), None);
         store::resource::secret::forget(&mut tx, now.id).await?;
         let reason = "What it was is gone; it is made again.";
         store::resource::advance(&mut tx, &mut now, Status::Planning, reason).await?;

@@ -7,7 +7,7 @@ use model::Invalid;
 use model::environment::Environment;
 use model::event::Actor;
 use model::resource::{self, Resource};
-use model::template::{Context, Source, expand, fill};
+use model::template::{Context, Source, fill, parameters};
 use serde_json::{Map, Value};
 use store::resource::{log, secret};
 use store::{Read, Tx};
@@ -70,8 +70,8 @@ impl Resources {
         drop(read);
         let sources: Vec<_> =
             templates.iter().map(|template| Source { template, files_print: "" }).collect();
-        let parameters = match expand(&sources, &of.parameters) {
-            Ok(expanded) => expanded.parameters,
+        let parameters = match parameters(&sources, &of.parameters) {
+            Ok(parameters) => parameters,
             Err(invalid) => return Ok(Err(invalid)),
         };
         let context = Context {

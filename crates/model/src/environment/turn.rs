@@ -33,8 +33,12 @@ pub fn turn(environment: &Environment, all: &[Resource], at_once: usize) -> Turn
                 Wait::Over => {}
                 Wait::None if running + turn.begin.len() < at_once => turn.begin.push(i),
                 Wait::None => turn.waits.push((i, "Waits for its turn.".to_owned())),
-                Wait::For(words) => turn.waits.push((i, words)),
+                Wait::For(_, words) => turn.waits.push((i, words)),
             }
+        }
+        if running == 0 && turn.begin.is_empty() {
+            turn.begin.extend(seen.way_out(turn.waits.iter().map(|(i, _)| *i)));
+            turn.waits.retain(|(i, _)| !turn.begin.contains(i));
         }
     }
     if running == 0 && turn.begin.is_empty() {
@@ -57,17 +61,20 @@ enum Wait {
     Over,
     /// It can begin.
     None,
-    /// It waits for that.
-    For(String),
+    /// It waits for another one, in words.
+    For(usize, String),
 }
 
 struct Seen<'a> {
     environment: &'a Environment,
     all: &'a [Resource],
     by_name: HashMap<&'a str, usize>,
-    /// How many that are still there have to go before each.
-    dependents: Vec<u32>,
-    is_making: bool,
+    /// One that is still there and has to go before each, because it needs it.
+    user: Vec<Option<usize>>,
+    /// Must each be gone before something else can be replaced?
+    is_early: Vec<bool>,
+    /// One that is to be made or changed.
+    making: Option<usize>,
 }
 
 impl<'a> Seen<'a> {
@@ -75,14 +82,16 @@ impl<'a> Seen<'a> {
         let by_name: HashMap<&str, usize> =
             all.iter().enumerate().map(|(i, one)| (one.node.name.as_str(), i)).collect();
         let is_leaving = environment.status == Status::Destroying;
-        let mut dependents = vec![0; all.len()];
-        for one in all.iter().filter(|one| is_leaving || one.act == Act::Destroy) {
-            for before in one.node.after.iter().filter_map(|name| by_name.get(name.as_str())) {
-                dependents[*before] += 1;
+        let mut user = vec![None; all.len()];
+        let leaves = |one: &Resource| is_leaving || one.act == Act::Destroy;
+        for (i, one) in all.iter().enumerate().filter(|(_, one)| leaves(one)) {
+            for before in one.needs().filter_map(|name| by_name.get(name.as_str())) {
+                user[*before].get_or_insert(i);
             }
         }
-        let is_making = all.iter().any(|one| !matches!(one.act, Act::Destroy | Act::Nothing));
-        Self { environment, all, by_name, dependents, is_making }
+        let making = all.iter().position(|one| !matches!(one.act, Act::Destroy | Act::Nothing));
+        let is_early = early(all, &by_name);
+        Self { environment, all, by_name, user, is_early, making }
     }
 
     fn is_leaving(&self) -> bool {
@@ -105,11 +114,15 @@ impl<'a> Seen<'a> {
         if one.status != resource::Status::Pending {
             return Wait::Over;
         }
-        let missing = one.node.after.iter().find(|name| {
-            let before = self.by_name.get(name.as_str()).map(|&i| &self.all[i]);
-            before.is_some_and(|before| !self.is_settled(before))
-        });
-        missing.map_or(Wait::None, |name| Wait::For(self.waits_for(name)))
+        let mut before = one.node.after.iter().filter_map(|name| self.by_name.get(name.as_str()));
+        if let Some(&missing) = before.find(|&&before| !self.is_settled(&self.all[before])) {
+            return Wait::For(missing, self.waits_for(missing));
+        }
+        // It is destroyed for a moment, so it is like one that goes.
+        match self.user[i] {
+            Some(user) if one.act == Act::Replace => self.until_gone(user),
+            _ => Wait::None,
+        }
     }
 
     fn wait_to_go(&self, i: usize) -> Wait {
@@ -117,26 +130,65 @@ impl<'a> Seen<'a> {
         if one.status == resource::Status::Failed && one.act == Act::Destroy {
             return Wait::Over;
         }
-        if self.dependents[i] > 0 {
-            let name = &one.node.name;
-            let user = self.all.iter().find(|other| other.node.after.contains(name));
-            let user = user.map(|user| user.node.name.as_str()).unwrap_or_default();
-            return Wait::For(format!("Waits until {user} is gone, which needs it."));
+        if let Some(user) = self.user[i] {
+            return self.until_gone(user);
         }
         // Who used it is changed first.
-        if !self.is_leaving() && self.is_making {
-            return Wait::For("Waits until everything else is made.".into());
+        match self.making {
+            Some(other) if !self.is_leaving() && !self.is_early[i] => {
+                Wait::For(other, "Waits until everything else is made.".into())
+            }
+            _ => Wait::None,
         }
-        Wait::None
     }
 
-    fn waits_for(&self, name: &str) -> String {
-        let before = self.by_name.get(name).map(|&i| &self.all[i]);
-        match before {
-            Some(before) if before.status == resource::Status::Failed => {
-                format!("Waits for {name}, which failed.")
+    fn until_gone(&self, user: usize) -> Wait {
+        let one = &self.all[user];
+        let failed = match one.status {
+            resource::Status::Failed => ", and failed",
+            _ => "",
+        };
+        let words = format!("Waits until {} is gone, which needs it{failed}.", one.node.name);
+        Wait::For(user, words)
+    }
+
+    /// One that goes all the same, if those that wait do so for each other: what was half changed may
+    /// need what needs it by now, and nothing would ever go.
+    fn way_out(&self, waiting: impl Iterator<Item = usize>) -> Option<usize> {
+        let mut round_of = vec![0; self.all.len()];
+        for (round, start) in (1..).zip(waiting) {
+            let mut here = start;
+            while round_of[here] == 0 {
+                round_of[here] = round;
+                let Wait::For(next, _) = self.wait(here) else { break };
+                if round_of[next] == round {
+                    return self.leaving_on_the_way(next);
+                }
+                here = next;
             }
-            _ => format!("Waits for {name}."),
+        }
+        None
+    }
+
+    /// One that goes, on the way from `start` back to it.
+    fn leaving_on_the_way(&self, start: usize) -> Option<usize> {
+        let mut here = start;
+        loop {
+            if self.is_leaving() || self.all[here].act == Act::Destroy {
+                return Some(here);
+            }
+            match self.wait(here) {
+                Wait::For(next, _) if next != start => here = next,
+                _ => return None,
+            }
+        }
+    }
+
+    fn waits_for(&self, i: usize) -> String {
+        let Resource { node, status, .. } = &self.all[i];
+        match status {
+            resource::Status::Failed => format!("Waits for {}, which failed.", node.name),
+            _ => format!("Waits for {}.", node.name),
         }
     }
 
@@ -154,8 +206,8 @@ impl<'a> Seen<'a> {
     fn outcome(&self) -> (Status, String) {
         let failed: Vec<&Resource> =
             self.all.iter().filter(|one| one.status == resource::Status::Failed).collect();
-        if self.environment.is_cancelled {
-            let left = self.all.iter().filter(|one| !self.is_settled(one)).count();
+        let left = self.all.iter().filter(|one| !self.is_settled(one)).count();
+        if self.environment.is_cancelled && left > 0 {
             let words = format!("Cancelled; {left} of {} not done.", self.all.len());
             return (Status::Failed, words + NEXT);
         }
@@ -170,8 +222,32 @@ impl<'a> Seen<'a> {
             };
             return (Status::Failed, format!("{} failed: {why}{more}.{NEXT}", first.node.name));
         }
+        if left > 0 {
+            let words = format!("{left} of {} wait for each other.", self.all.len());
+            return (Status::Failed, words + NEXT);
+        }
         (Status::Validating, "Everything is made; whether it works is looked at.".into())
     }
+}
+
+/// What has to go before something that it needs can be replaced.
+fn early(all: &[Resource], by_name: &HashMap<&str, usize>) -> Vec<bool> {
+    let mut needing: Vec<Vec<usize>> = vec![Vec::new(); all.len()];
+    for (i, one) in all.iter().enumerate().filter(|(_, one)| one.act == Act::Destroy) {
+        for before in one.needs().filter_map(|name| by_name.get(name.as_str())) {
+            needing[*before].push(i);
+        }
+    }
+    let mut is_early = vec![false; all.len()];
+    let replaced = |(_, one): &(usize, &Resource)| one.act == Act::Replace;
+    let mut rest: Vec<usize> =
+        all.iter().enumerate().filter(replaced).flat_map(|(i, _)| needing[i].clone()).collect();
+    while let Some(i) = rest.pop() {
+        if !std::mem::replace(&mut is_early[i], true) {
+            rest.extend(&needing[i]);
+        }
+    }
+    is_early
 }
 
 const NEXT: &str = " Mend that and have it be tried again, or destroy it.";

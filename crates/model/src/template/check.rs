@@ -5,7 +5,7 @@ mod thing;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::expression::RESERVED;
-use super::known::{Known, identifier, some};
+use super::known::{Known, identifier, numbered, some};
 use super::thing::Thing;
 use super::{KNOWN_NAMES, Template, graph, parameter, version};
 use crate::{Invalid, name};
@@ -129,14 +129,6 @@ fn names(template: &Template) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// The first name that one of several with this name could have; `sorted` begins with the name.
-fn numbered<'a>(name: &str, sorted: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    sorted
-        .take_while(|other| other.starts_with(name))
-        .find(|other| other[name.len()..].strip_prefix('-').is_some_and(is_number))
-}
-
 fn groups(template: &Template) -> Result<(), Invalid> {
     let mut known: HashSet<&str> = template.resources.iter().map(|one| one.name.as_str()).collect();
     known.extend(template.groups.iter().map(|one| one.name.as_str()));
@@ -162,13 +154,15 @@ fn no_such(what: &str, name: &str, known: &HashSet<&str>) -> String {
 fn cycles(template: &Template, things: &[Thing], uses: &[thing::Used]) -> Result<(), Invalid> {
     let places: HashMap<&str, usize> =
         things.iter().enumerate().map(|(i, one)| (one.name, i)).collect();
-    let groups = graph::groups(template, &|name| places.get(name).copied())?;
+    let place = |name: &str| places.get(name).copied();
+    let groups = graph::groups(template, things.len(), &place)?;
     let mut edges = graph::Edges::new(things.len());
     let mut after = Vec::with_capacity(things.len());
     for (one, uses) in things.iter().zip(uses) {
         let named = super::expand::names_before(one, &uses.with, &uses.health);
-        let others = super::expand::places_before(one, template, named, &groups, &places, 0);
-        after.push(edges.of(&one.after_path(), others.into_iter())?);
+        let others = graph::taken_apart(named, &groups, &place);
+        let all = super::expand::before_action(one, template, 0);
+        after.push(edges.of(&one.after_path(), others.chain(all))?);
     }
     let Some(cycle) = graph::cycle(&after) else { return Ok(()) };
     let words = graph::cycle_words(&cycle, |i| things[i].name);

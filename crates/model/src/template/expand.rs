@@ -2,12 +2,13 @@
 
 mod node;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 
 use serde_json::{Map, Value};
 
 use super::expression::{self, Scope};
-use super::known::{Known, Uses, some};
+use super::known::{Known, Uses, identifier, numbered, some};
 use super::thing::{self, Thing};
 use super::{Node, Template, graph, parameter};
 use crate::Invalid;
@@ -51,9 +52,10 @@ struct Placed<'a> {
 /// the same goes in.
 pub fn expand(sources: &[Source<'_>], given: &Map<String, Value>) -> Result<Expanded, Invalid> {
     once_each(sources)?;
-    let parameters = parameter::values(sources, given)?;
+    let parameters = parameter::parameters(sources, given)?;
     let placed = place(sources, &parameters)?;
     let places = places(&placed)?;
+    one_meaning(&placed, &parameters)?;
     met_needs(sources, &places)?;
     let after = after(sources, &placed, &places)?;
     if let Some(cycle) = graph::cycle(&after) {
@@ -83,11 +85,15 @@ fn place<'a>(
     parameters: &Map<String, Value>,
 ) -> Result<Vec<Placed<'a>>, Invalid> {
     let mut placed = Vec::new();
+    let known: Scope = parameters
+        .iter()
+        .map(|(name, value)| (name.clone(), minijinja::Value::from_serialize(value)))
+        .collect();
     for source in sources {
-        let known = Known::of(source.template);
+        let names = Known::of(source.template);
         for thing in thing::all(source.template)? {
-            let (with, health) = uses(&known, &thing)?;
-            let count = thing.count.map(|count| count_with(thing.name, count, parameters));
+            let (with, health) = uses(&names, &thing)?;
+            let count = thing.count.map(|count| count_with(thing.name, count, &known));
             placed.push(Placed { source, with, health, count: count.transpose()?, thing });
         }
     }
@@ -109,14 +115,10 @@ pub(super) fn uses(known: &Known, one: &Thing) -> Result<(Uses, Uses), Invalid> 
     Ok((with, health))
 }
 
-fn count_with(name: &str, count: &Value, parameters: &Map<String, Value>) -> Result<u32, Invalid> {
+fn count_with(name: &str, count: &Value, known: &Scope) -> Result<u32, Invalid> {
     let path = format!("resources.{name}.count");
     let Some(text) = count.as_str() else { return count_of(&path, count) };
-    let scope: Scope = parameters
-        .iter()
-        .map(|(name, value)| (name.clone(), minijinja::Value::from_serialize(value)))
-        .collect();
-    let value = expression::render(text, &scope).map_err(|detail| Invalid::new(&path, detail))?;
+    let value = expression::render(text, known).map_err(|detail| Invalid::new(&path, detail))?;
     count_of(&path, &value)
 }
 
@@ -146,6 +148,32 @@ fn places<'a>(placed: &'a [Placed<'a>]) -> Result<HashMap<&'a str, usize>, Inval
     Ok(places)
 }
 
+/// What is one thing in each template must not be two in all of them.
+fn one_meaning(placed: &[Placed<'_>], parameters: &Map<String, Value>) -> Result<(), Invalid> {
+    let names: BTreeMap<&str, &Placed<'_>> =
+        placed.iter().map(|one| (one.thing.name, one)).collect();
+    for (&name, one) in &names {
+        let template = one.source.template.reference();
+        if parameters.contains_key(&identifier(name)) {
+            let detail = format!(
+                "{name} is a resource in {template} and a parameter in another one; call one of \
+                 them something else"
+            );
+            return Err(Invalid::new("templates", detail));
+        }
+        let others = names.range(name..).map(|(other, _)| *other);
+        if let Some(other) = one.count.and_then(|_| numbered(name, others)) {
+            let detail = format!(
+                "{name} of {template} is counted, so one of several may be called {other}, and {} \
+                 has something called so",
+                names[other].source.template.reference()
+            );
+            return Err(Invalid::new("templates", detail));
+        }
+    }
+    Ok(())
+}
+
 fn met_needs(sources: &[Source<'_>], places: &HashMap<&str, usize>) -> Result<(), Invalid> {
     for (i, source) in sources.iter().enumerate() {
         for need in &source.template.needs {
@@ -170,16 +198,18 @@ fn after(
     placed: &[Placed<'_>],
     places: &HashMap<&str, usize>,
 ) -> Result<Vec<Vec<usize>>, Invalid> {
+    let place = |name: &str| places.get(name).copied();
     let mut edges = graph::Edges::new(placed.len());
     let mut after = Vec::with_capacity(placed.len());
     for source in sources {
-        let groups = graph::groups(source.template, &|name| places.get(name).copied())?;
+        let groups = graph::groups(source.template, placed.len(), &place)?;
         let offset = after.len();
         let size = source.template.resources.len() + source.template.actions.len();
         for one in &placed[offset..offset + size] {
             let named = names_before(&one.thing, &one.with, &one.health);
-            let others = places_before(&one.thing, source.template, named, &groups, places, offset);
-            after.push(edges.of("templates", others.into_iter())?);
+            let others = graph::taken_apart(named, &groups, &place);
+            let all = before_action(&one.thing, source.template, offset);
+            after.push(edges.of("templates", others.chain(all))?);
         }
     }
     Ok(after)
@@ -191,29 +221,14 @@ pub(super) fn names_before<'a>(
     with: &'a Uses,
     health: &'a Uses,
 ) -> impl Iterator<Item = &'a str> {
-    let said = one.after.iter().map(String::as_str);
     let seen_later = health.outputs_of.iter().filter(|name| *name != one.name);
-    said.chain(with.outputs_of.iter().chain(seen_later).map(String::as_str))
+    let used = with.outputs_of.iter().chain(seen_later).map(String::as_str);
+    graph::each_once(one.after).chain(used)
 }
 
-/// The places of what must be there before a thing. The resources of its template begin at `offset`.
-pub(super) fn places_before<'a>(
-    one: &Thing,
-    template: &Template,
-    names: impl Iterator<Item = &'a str>,
-    groups: &HashMap<&str, Vec<usize>>,
-    places: &HashMap<&str, usize>,
-    offset: usize,
-) -> Vec<usize> {
-    let mut others = Vec::new();
-    for name in names {
-        match groups.get(name) {
-            Some(members) => others.extend(members),
-            None => others.extend(places.get(name)),
-        }
-    }
-    if one.is_action && one.after.is_empty() {
-        others.extend(offset..offset + template.resources.len());
-    }
-    others
+/// An action that does not say when it runs does so after all resources of its template, which begin
+/// at `offset`.
+pub(super) fn before_action(one: &Thing, template: &Template, offset: usize) -> Range<usize> {
+    let is_last = one.is_action && one.after.is_empty();
+    offset..offset + if is_last { template.resources.len() } else { 0 }
 }

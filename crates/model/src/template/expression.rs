@@ -142,7 +142,7 @@ fn parts(text: &str) -> Result<Vec<Part<'_>>, String> {
         let detail = format!("a text with expressions has at most {} KiB", MAX_TEXT >> 10);
         return Err(detail);
     }
-    let (mut parts, mut rest) = (Vec::new(), text);
+    let (mut parts, mut rest, mut expressions) = (Vec::new(), text, 0);
     while let Some(start) = rest.find("{{") {
         push_plain(&mut parts, &rest[..start])?;
         let inner = &rest[start + 2..];
@@ -153,7 +153,8 @@ fn parts(text: &str) -> Result<Vec<Part<'_>>, String> {
         }
         parts.push(Part::Expression(source));
         rest = &inner[end + 2..];
-        if parts.len() > 2 * MAX_EXPRESSIONS {
+        expressions += 1;
+        if expressions > MAX_EXPRESSIONS {
             return Err(format!("at most {MAX_EXPRESSIONS} expressions in one text"));
         }
     }

@@ -1,7 +1,7 @@
 //! The graph of things: what must be there before what.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 
 use super::Template;
 use crate::Invalid;
@@ -9,10 +9,11 @@ use crate::Invalid;
 /// The most edges, groups taken apart.
 pub(super) const MAX_EDGES: usize = 200_000;
 
-/// The things in every group of a template, groups within groups taken apart. Names that `thing`
-/// does not know are left out.
+/// The things in every group of a template, of so many things in all, groups within groups taken
+/// apart. Names that `thing` does not know are left out.
 pub(super) fn groups<'a>(
     template: &'a Template,
+    things: usize,
     thing: &dyn Fn(&str) -> Option<usize>,
 ) -> Result<HashMap<&'a str, Vec<usize>>, Invalid> {
     let places: HashMap<&str, usize> =
@@ -29,20 +30,33 @@ pub(super) fn groups<'a>(
         return Err(Invalid::new(field, format!("groups contain each other: {words}")));
     }
     let mut found: HashMap<&str, Vec<usize>> = HashMap::new();
+    let mut edges = Edges::new(things);
     for i in order(&inner) {
-        let group = &template.groups[i];
-        let mut members: Vec<usize> = Vec::new();
-        for name in &group.resources {
-            match found.get(name.as_str()) {
-                Some(others) => members.extend(others),
-                None => members.extend(thing(name)),
-            }
-        }
-        members.sort_unstable();
-        members.dedup();
-        found.insert(&group.name, members);
+        let path = format!("groups[{i}].resources");
+        let members = taken_apart(each_once(&template.groups[i].resources), &found, thing);
+        let members = edges.of(&path, members)?;
+        found.insert(&template.groups[i].name, members);
     }
     Ok(found)
+}
+
+/// Names, each once: a list of one name a million times is no more work than the name.
+pub(super) fn each_once(names: &[String]) -> impl Iterator<Item = &str> {
+    let mut seen = HashSet::new();
+    names.iter().map(String::as_str).filter(move |name| seen.insert(*name))
+}
+
+/// The things that names stand for: groups for all that is in them.
+pub(super) fn taken_apart<'a>(
+    names: impl Iterator<Item = &'a str>,
+    groups: &HashMap<&str, Vec<usize>>,
+    thing: &dyn Fn(&str) -> Option<usize>,
+) -> impl Iterator<Item = usize> {
+    names.flat_map(move |name| {
+        let group = groups.get(name);
+        let single = if group.is_none() { thing(name) } else { None };
+        group.into_iter().flatten().copied().chain(single)
+    })
 }
 
 /// A way from a thing back to itself, if there is one.
@@ -137,11 +151,11 @@ impl Edges {
         for other in others {
             if std::mem::replace(&mut self.seen[other], self.round) != self.round {
                 list.push(other);
+                self.total += 1;
             }
-        }
-        self.total += list.len();
-        if self.total > MAX_EDGES {
-            return Err(Invalid::new(path, too_many()));
+            if self.total > MAX_EDGES {
+                return Err(Invalid::new(path, too_many()));
+            }
         }
         list.sort_unstable();
         Ok(list)

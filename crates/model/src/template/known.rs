@@ -24,6 +24,8 @@ pub(super) struct Uses {
     places: BTreeMap<String, String>,
     /// Where `index` is used.
     pub(super) index: Option<String>,
+    /// Is `environment` used?
+    pub(super) environment: bool,
 }
 
 impl Uses {
@@ -117,7 +119,9 @@ impl<'a> Known<'a> {
             uses.places.entry(thing.to_owned()).or_insert_with(|| path.to_owned());
         } else if name == "index" {
             uses.index = Some(path.to_owned());
-        } else if !matches!(name.as_str(), "environment" | "environment.id" | "environment.name") {
+        } else if matches!(name.as_str(), "environment" | "environment.id" | "environment.name") {
+            uses.environment = true;
+        } else {
             return Err(Invalid::new(path, self.unknown(&name)));
         }
         Ok(())
@@ -145,4 +149,12 @@ pub(super) fn some(names: &[&str]) -> String {
         n if n <= SHOWN => names.join(", "),
         n => format!("{} and {} more", names[..SHOWN].join(", "), n - SHOWN),
     }
+}
+
+/// The first name that one of several with this name could have; `sorted` begins with the name.
+pub(super) fn numbered<'a>(name: &str, sorted: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    sorted
+        .take_while(|other| other.starts_with(name))
+        .find(|other| other[name.len()..].strip_prefix('-').is_some_and(is_number))
 }

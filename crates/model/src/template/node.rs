@@ -32,6 +32,9 @@ pub struct Node {
     pub health: Option<String>,
     /// The nodes that must be there first, by name, in order.
     pub after: Vec<String>,
+    /// What it still needs because it is not yet as this says; none if it is, or is not there at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs: Option<Vec<String>>,
     /// The parameters that it uses.
     pub parameters: Names,
     /// The resources whose outputs it uses, as declared: `web`, not `web-0`.

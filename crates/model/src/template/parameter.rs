@@ -1,5 +1,7 @@
 //! Parameters: what they may be, and what they are set to.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::known::some;
@@ -68,6 +70,11 @@ fn limits_fit(path: &str, one: &Parameter) -> Result<(), Invalid> {
             return Err(Invalid::new(format!("{path}.{field}"), detail));
         }
     }
+    for (field, limit) in [("minimum", one.minimum), ("maximum", one.maximum)] {
+        if limit.is_some_and(|limit| !limit.is_finite()) {
+            return Err(Invalid::new(format!("{path}.{field}"), "must be a number"));
+        }
+    }
     if one.minimum.zip(one.maximum).is_some_and(|(least, most)| least > most) {
         return Err(Invalid::new(format!("{path}.maximum"), "must not be below minimum"));
     }
@@ -123,31 +130,36 @@ fn fits(path: &str, one: &Parameter, value: &Value) -> Result<(), Invalid> {
     }
 }
 
-/// The values of all parameters of some templates; a parameter that several declare is one.
-pub(super) fn values(
+/// The values of all parameters of some templates, with defaults. A parameter that several declare is
+/// one: it has the first default, and what all say of it holds.
+pub fn parameters(
     sources: &[Source<'_>],
     given: &Map<String, Value>,
 ) -> Result<Map<String, Value>, Invalid> {
-    let mut check = Check::default();
     let declared = || sources.iter().flat_map(|source| &source.template.parameters);
     let mut values = Map::new();
     for (name, one) in declared() {
-        let path = format!("parameters.{name}");
         let value = given.get(name).or_else(|| values.get(name)).or(one.default.as_ref());
-        let Some(value) = value.cloned() else { continue };
-        check.field(fits(&path, one, &value));
-        values.insert(name.clone(), value);
+        if let Some(value) = value.cloned() {
+            values.insert(name.clone(), value);
+        }
     }
-    for (name, one) in declared().filter(|(name, _)| !values.contains_key(*name)) {
-        let detail = format!("must be given: {} without a default", one.of.words());
-        check.field::<()>(Err(Invalid::new(format!("parameters.{name}"), detail)));
+    let mut check = Check::default();
+    for (name, one) in declared() {
+        let path = format!("parameters.{name}");
+        check.field(match values.get(name) {
+            Some(value) => fits(&path, one, value),
+            None => {
+                let detail = format!("must be given: {} without a default", one.of.words());
+                Err(Invalid::new(path, detail))
+            }
+        });
     }
-    let mut known: Vec<&str> = declared().map(|(name, _)| name.as_str()).collect();
-    known.sort_unstable();
-    known.dedup();
-    for name in given.keys().filter(|name| !known.contains(&name.as_str())) {
+    let known: BTreeSet<&str> = declared().map(|(name, _)| name.as_str()).collect();
+    let all: Vec<&str> = known.iter().copied().collect();
+    for name in given.keys().filter(|name| !known.contains(name.as_str())) {
         let path = format!("parameters.{}", name.escape_default());
-        let detail = format!("there is no such parameter; there are {}", some(&known));
+        let detail = format!("there is no such parameter; there are {}", some(&all));
         check.field::<()>(Err(Invalid::new(path, detail)));
     }
     check.done().map(|()| values)

@@ -14,6 +14,8 @@ use super::{Context, Executor, Node};
 use crate::resource::Status;
 use crate::text_enum::text_enum;
 
+pub use decide::is_replaced;
+
 /// What is done to a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -55,6 +57,10 @@ pub struct Existing {
     pub outputs: Map<String, Value>,
     /// The resources that had to be there before it.
     pub after: Vec<String>,
+    /// What was to be done to it and has not come to its end; nothing if all has.
+    pub act: Act,
+    /// Has that begun?
+    pub is_begun: bool,
 }
 
 /// What is done to one resource.
@@ -93,19 +99,25 @@ impl Existing {
 pub fn plan(nodes: &[Node], context: &Context, exists: &[Existing]) -> Plan {
     let there: HashMap<&str, &Existing> =
         exists.iter().filter(|one| !one.is_gone()).map(|one| (one.name.as_str(), one)).collect();
-    let steps = order::steps(nodes, &decide::all(nodes, context, &there), exists);
+    let why = "it is in none of the templates any more";
+    let steps = order::steps(nodes, &decide::all(nodes, context, &there), exists, why);
     hashed(steps, nodes, exists)
 }
 
 /// What has to be done so that nothing is left: what others need goes after them.
 pub fn plan_destruction(exists: &[Existing]) -> Plan {
-    hashed(order::steps(&[], &[], exists), &[], exists)
+    let why = "the environment shall not be there any more";
+    hashed(order::steps(&[], &[], exists, why), &[], exists)
 }
 
+/// The print of what is done, of all that is wished, and of all that is there: what is done may be the
+/// same when an executor is told something else than before.
 fn hashed(steps: Vec<Step>, nodes: &[Node], exists: &[Existing]) -> Plan {
     let mut print = Print::default();
     print.number(steps.len());
-    for step in &steps {
+    let mut done: Vec<&Step> = steps.iter().collect();
+    done.sort_unstable_by_key(|step| &step.name);
+    for step in done {
         print.text(&step.name).text(step.executor.as_str()).text(step.act.as_str());
         print.text(&step.reason).number(step.after.len());
         for other in &step.after {
@@ -116,13 +128,20 @@ fn hashed(steps: Vec<Step>, nodes: &[Node], exists: &[Existing]) -> Plan {
     wanted.sort_unstable_by_key(|node| &node.name);
     print.number(wanted.len());
     for node in wanted {
-        print.text(&node.name).text(&node.print);
+        print.text(&node.name).text(&node.print).text(&node.template).text(&node.description);
+        print.text(node.health.as_deref().unwrap_or("")).number(node.tags.len());
+        for (key, value) in &node.tags {
+            print.text(key).text(value);
+        }
     }
     let mut there: Vec<&Existing> = exists.iter().filter(|one| !one.is_gone()).collect();
     there.sort_unstable_by_key(|one| &one.name);
     print.number(there.len());
     for one in there {
-        print.text(&one.name).text(one.status.as_str()).text(one.print.as_deref().unwrap_or(""));
+        print.text(&one.name).text(one.executor.as_str()).text(one.status.as_str());
+        print.text(one.act.as_str()).number(usize::from(one.is_begun));
+        print.text(one.print.as_deref().unwrap_or(""));
+        print.map(one.applied.as_ref().unwrap_or(&Map::new())).map(&one.outputs);
     }
     Plan { steps, hash: print.done() }
 }

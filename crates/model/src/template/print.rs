@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 /// Takes in texts and values, and gives their print.
@@ -33,12 +33,7 @@ impl Print {
                 }
             }
             Value::Object(map) => {
-                let mut names: Vec<&String> = map.keys().collect();
-                names.sort_unstable();
-                self.text("map").number(names.len());
-                for name in names {
-                    self.text(name).value(&map[name]);
-                }
+                self.map(map);
             }
             Value::String(text) => {
                 self.text("text").text(text);
@@ -46,6 +41,17 @@ impl Print {
             other => {
                 self.text("other").text(&other.to_string());
             }
+        }
+        self
+    }
+
+    /// Names and values, in any order.
+    pub(super) fn map(&mut self, map: &Map<String, Value>) -> &mut Self {
+        let mut fields: Vec<(&String, &Value)> = map.iter().collect();
+        fields.sort_unstable_by_key(|(name, _)| *name);
+        self.text("map").number(fields.len());
+        for (name, value) in fields {
+            self.text(name).value(value);
         }
         self
     }

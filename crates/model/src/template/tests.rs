@@ -2,6 +2,7 @@
 
 mod expanding;
 mod expressions;
+mod made;
 mod planning;
 mod properties;
 mod refused;
@@ -10,8 +11,12 @@ mod simulated;
 use serde_json::{Map, Value, json};
 
 use super::*;
+use crate::Invalid;
 
+/// The example that can be published and made as it is.
 const WEB_SHOP: &str = include_str!("../../../../examples/web-shop/template.yaml");
+/// The example that templates were designed by.
+const DESIGN: &str = include_str!("tests/web-shop.yaml");
 
 /// A template with these resources.
 fn with_resources(resources: &str) -> Template {

@@ -54,7 +54,8 @@ fn count(known: &Known, one: &Thing) -> Result<(), Invalid> {
         return expand::count_of(&path, count).map(drop);
     }
     let uses = known.uses(&path, count)?;
-    match uses.outputs_of.first() {
+    let environment = uses.environment.then_some("environment");
+    match uses.outputs_of.first().map(String::as_str).or(environment) {
         Some(other) => {
             let detail = format!("how many there are is known before {other} is; use parameters");
             Err(Invalid::new(path, detail))

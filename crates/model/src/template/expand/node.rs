@@ -1,6 +1,6 @@
 //! Nodes, made from things whose order and number are known.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -8,6 +8,9 @@ use super::Placed;
 use crate::Invalid;
 use crate::template::print::Print;
 use crate::template::{Executor, Node, graph};
+
+/// The most that the executors of all nodes are told, in bytes.
+const MAX_BYTES: usize = 64 << 20;
 
 /// The nodes of all things, each after those that must be there first.
 pub(super) fn all(
@@ -18,6 +21,7 @@ pub(super) fn all(
     let names: Vec<Vec<String>> = placed.iter().map(names).collect();
     distinct(&names)?;
     few_edges(&names, after)?;
+    few_bytes(placed)?;
     let mut nodes = Vec::with_capacity(names.iter().map(Vec::len).sum());
     for i in graph::order(after) {
         let mut before: Vec<&String> = after[i].iter().flat_map(|&other| &names[other]).collect();
@@ -58,15 +62,40 @@ fn few_edges(names: &[Vec<String>], after: &[Vec<usize>]) -> Result<(), Invalid>
     Ok(())
 }
 
+/// What is said once is kept for every one of several.
+fn few_bytes(placed: &[Placed<'_>]) -> Result<(), Invalid> {
+    let tags = |tags: &BTreeMap<String, String>| tags.iter().map(|(k, v)| k.len() + v.len()).sum();
+    let each = |one: &Placed<'_>| -> usize {
+        let told: usize = one.thing.with.iter().map(|(name, value)| name.len() + size(value)).sum();
+        told + one.thing.description.len() + one.thing.tags.map_or(0, tags)
+    };
+    let sizes = placed.iter().map(|one| each(one).saturating_mul(one.count.unwrap_or(1) as usize));
+    let total = sizes.fold(0, usize::saturating_add);
+    if total > MAX_BYTES {
+        let detail = format!(
+            "what their executors are told comes to more than {} MiB; count fewer, or tell them less",
+            MAX_BYTES >> 20
+        );
+        return Err(Invalid::new("templates", detail));
+    }
+    Ok(())
+}
+
+/// About how many bytes a value takes.
+fn size(value: &Value) -> usize {
+    let inner: usize = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(size).sum(),
+        Value::Object(map) => map.iter().map(|(name, value)| name.len() + size(value)).sum(),
+        _ => 0,
+    };
+    inner + size_of::<Value>()
+}
+
 /// The print of what all nodes of one thing have in common.
 fn common_print(one: &Placed<'_>, parameters: &Map<String, Value>) -> Print {
     let mut print = Print::default();
-    print.text(one.thing.executor.as_str()).number(one.thing.with.len());
-    let mut fields: Vec<(&String, &Value)> = one.thing.with.iter().collect();
-    fields.sort_unstable_by_key(|(name, _)| *name);
-    for (name, value) in fields {
-        print.text(name).value(value);
-    }
+    print.text(one.thing.executor.as_str()).map(&one.thing.with);
     for name in &one.with.parameters {
         print.text(name).value(parameters.get(name).unwrap_or(&Value::Null));
     }
@@ -92,6 +121,7 @@ fn one(placed: &Placed<'_>, name: &str, index: usize, before: &[&String], print:
         with: placed.thing.with.clone().into_owned(),
         health: placed.thing.health.map(str::to_owned),
         after: before.iter().map(|&other| other.clone()).collect(),
+        needs: None,
         parameters: placed.with.parameters.clone(),
         outputs_of: placed.with.outputs_of.clone(),
         print: print.done(),

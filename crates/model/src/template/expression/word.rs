@@ -78,14 +78,18 @@ pub(super) fn check(source: &str) -> Result<(), String> {
         return Err(format!("an expression has at most {MAX_BYTES} characters"));
     }
     let words = words(source)?;
-    let mut depth = 0usize;
+    let mut open: Vec<char> = Vec::new();
     for (i, word) in words.iter().enumerate() {
-        match word {
-            Word::Sign('(' | '[' | '{') => depth += 1,
-            Word::Sign(')' | ']' | '}') => depth = depth.saturating_sub(1),
+        match (*word, open.last()) {
+            (Word::Sign(bracket @ ('(' | '[' | '{')), _) => open.push(bracket),
+            (Word::Sign(')' | ']' | '}'), _) => drop(open.pop()),
+            // The language panics on some of them: on ''[::-1], for example.
+            (Word::Sign(':'), Some('[')) => {
+                return Err("slices ([1:2]) are not allowed; only one entry, like [1]".to_owned());
+            }
             _ => {}
         }
-        if depth > MAX_DEPTH {
+        if open.len() > MAX_DEPTH {
             return Err(format!("brackets are nested deeper than {MAX_DEPTH}"));
         }
         look(&words[..i], *word)?;
@@ -134,13 +138,16 @@ fn listed(what: &str, name: &str, list: &[&str]) -> Result<(), String> {
     Err(format!("there is no {what} {name}; there are {}", list.join(", ")))
 }
 
+/// Words that a bracket may follow without calling them.
+const OPERATORS: &[&str] = &["and", "else", "if", "in", "is", "not", "or"];
+
 /// Would a `(` after these words call something?
 fn is_call(before: &[Word]) -> bool {
     match before {
         [.., Word::Sign('|') | Word::Name("is"), Word::Name(_)]
         | [.., Word::Name("is"), Word::Name("not"), Word::Name(_)] => false,
         [.., Word::Sign('.'), Word::Name(_)] => true,
-        [.., Word::Name(name)] => !RESERVED.contains(name),
+        [.., Word::Name(name)] => !OPERATORS.contains(name),
         [.., Word::Sign(')' | ']' | '}') | Word::Quoted | Word::Number] => true,
         _ => false,
     }

@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use super::Existing;
+use super::decide::is_changed_in_place;
 use crate::template::expression::{self, Scope};
 use crate::template::known::identifier;
 use crate::template::{Context, Node, fill};
@@ -17,8 +18,10 @@ pub(super) struct Comparison {
     pub(super) differ: Vec<String>,
     /// Resources that are changed first, so that what they give is not known before.
     pub(super) may_change: BTreeSet<String>,
-    /// Why a field can't be known.
-    pub(super) unknown: Option<String>,
+    /// Can one of the fields that they have a say in not be changed in place?
+    pub(super) may_replace: bool,
+    /// Why fields can't be known.
+    pub(super) unknown: BTreeSet<String>,
 }
 
 /// Compares the nodes of one plan.
@@ -61,11 +64,12 @@ impl<'a> Compared<'a> {
                 named.iter().filter(|name| changing.contains(name.as_str())).collect();
             if !moving.is_empty() {
                 comparison.may_change.extend(moving.into_iter().cloned());
+                comparison.may_replace |= !is_changed_in_place(node.executor, field);
                 continue;
             }
             match fill::value(field, value, &scope) {
                 Ok(value) => comparison.note(field, before == Some(&value)),
-                Err(invalid) => comparison.unknown = Some(invalid.to_string()),
+                Err(invalid) => drop(comparison.unknown.insert(invalid.to_string())),
             }
         }
         let gone = applied.keys().filter(|field| !node.with.contains_key(*field));

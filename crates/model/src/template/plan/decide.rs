@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use serde_json::{Map, Value};
+
 use super::compare::{Compared, Comparison};
 use super::{Act, Existing};
 use crate::resource::Status;
@@ -67,8 +69,8 @@ fn one(
     let Some(print) = &existing.print else {
         return (Act::Create, never_made(existing.status).to_owned());
     };
-    if existing.status == Status::Destroying {
-        return (Act::Replace, "it was being destroyed".to_owned());
+    if is_half_gone(existing) {
+        return (Act::Replace, "its destruction began and did not come to its end".to_owned());
     }
     let has_same_print = *print == node.print;
     let comparison = compared.compare(node, existing, changing);
@@ -76,6 +78,12 @@ fn one(
         .or_else(|| unfinished(existing.status))
         .or_else(|| unsure(node.executor, has_same_print, comparison))
         .unwrap_or_else(|| (Act::Nothing, unchanged(existing.status, has_same_print).to_owned()))
+}
+
+/// May some of it be destroyed already?
+fn is_half_gone(existing: &Existing) -> bool {
+    let is_destructive = matches!(existing.act, Act::Replace | Act::Destroy);
+    existing.status == Status::Destroying || is_destructive && existing.is_begun
 }
 
 fn never_made(status: Status) -> &'static str {
@@ -111,8 +119,22 @@ fn differ(fields: &[&str]) -> String {
     }
 }
 
+/// Must what was made when the executor was told `before` be replaced, for it to be told `now`?
+pub fn is_replaced(
+    executor: Executor,
+    before: &Map<String, Value>,
+    now: &Map<String, Value>,
+) -> bool {
+    let differs = |field: &&String| before.get(*field) != now.get(*field);
+    before
+        .keys()
+        .chain(now.keys())
+        .filter(differs)
+        .any(|field| !is_changed_in_place(executor, field))
+}
+
 /// Can the executor change a field of what is there?
-fn is_changed_in_place(executor: Executor, field: &str) -> bool {
+pub(super) fn is_changed_in_place(executor: Executor, field: &str) -> bool {
     match executor {
         Executor::Terraform | Executor::Command => true,
         Executor::ConsulKv => !matches!(field, "prefix" | "datacenter"),
@@ -126,6 +148,7 @@ fn unfinished(status: Status) -> Option<Decision> {
     let reason = match status {
         Status::Failed => "its last step failed, and is tried again",
         Status::Planning | Status::Applying => "its last step did not come to its end",
+        Status::Pending => "its last step did not begin",
         _ => return None,
     };
     Some((Act::Update, reason.to_owned()))
@@ -134,9 +157,11 @@ fn unfinished(status: Status) -> Option<Decision> {
 fn unsure(executor: Executor, has_same_print: bool, comparison: Comparison) -> Option<Decision> {
     if !comparison.may_change.is_empty() {
         let given: Vec<&str> = comparison.may_change.iter().map(String::as_str).collect();
-        return Some((Act::Update, format!("what {} gives may change", given.join(", "))));
+        let then = if comparison.may_replace { "; if it does, this is replaced" } else { "" };
+        let reason = format!("what {} gives may change{then}", given.join(", "));
+        return Some((Act::Update, reason));
     }
-    if let Some(unknown) = comparison.unknown {
+    if let Some(unknown) = comparison.unknown.first() {
         return Some((Act::Update, format!("what it is told is not known yet: {unknown}")));
     }
     // What a module's files say is not in what the executor was told.

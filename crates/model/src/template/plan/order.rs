@@ -11,7 +11,12 @@ use crate::template::{Node, graph};
 /// What is made waits for what it needs. What is destroyed waits for whatever needed it, be that
 /// destroyed too or changed so that it does without. What is replaced is destroyed for a moment, so it
 /// waits for what needed it and is destroyed for good.
-pub(super) fn steps(nodes: &[Node], decisions: &[Decision], exists: &[Existing]) -> Vec<Step> {
+pub(super) fn steps(
+    nodes: &[Node],
+    decisions: &[Decision],
+    exists: &[Existing],
+    why_over: &str,
+) -> Vec<Step> {
     let wanted: HashSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
     let is_over = |one: &&Existing| !one.is_gone() && !wanted.contains(one.name.as_str());
     let mut over: Vec<&Existing> = exists.iter().filter(is_over).collect();
@@ -40,35 +45,16 @@ pub(super) fn steps(nodes: &[Node], decisions: &[Decision], exists: &[Existing])
             .collect();
         before.sort_unstable();
         before.dedup();
-        steps.push(step(i, nodes, decisions, &over, before));
+        let (act, reason) = match decisions.get(i) {
+            Some((act, reason)) => (*act, reason.clone()),
+            None => (Act::Destroy, why_over.to_owned()),
+        };
+        let executor =
+            nodes.get(i).map_or_else(|| over[i - nodes.len()].executor, |node| node.executor);
+        steps.push(Step { name: names[i].to_owned(), executor, act, reason, after: before });
         is_done[i] = true;
     }
     steps
-}
-
-fn step(
-    i: usize,
-    nodes: &[Node],
-    decisions: &[Decision],
-    over: &[&Existing],
-    after: Vec<String>,
-) -> Step {
-    match nodes.get(i) {
-        Some(node) => {
-            let (act, reason) = decisions[i].clone();
-            Step { name: node.name.clone(), executor: node.executor, act, reason, after }
-        }
-        None => {
-            let one = over[i - nodes.len()];
-            let reason = if nodes.is_empty() {
-                "the environment shall not be there any more"
-            } else {
-                "it is in none of the templates any more"
-            };
-            let (name, reason) = (one.name.clone(), reason.to_owned());
-            Step { name, executor: one.executor, act: Act::Destroy, reason, after }
-        }
-    }
 }
 
 /// What each step waits for; nodes come first, then what is destroyed.

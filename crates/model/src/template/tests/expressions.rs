@@ -40,6 +40,8 @@ fn expressions_give_values() {
         ("{{ bus.all | length }}", json!(2)),
         ("{{ bus.absent | default('x') }}", json!("x")),
         ("{{ 'yes' if on else 'no' }}", json!("yes")),
+        ("{{ (1) if not (on) else (2) }}", json!(2)),
+        ("{{ 'b' in (list) and (on or (not on)) }}", json!(true)),
         ("{{ name | upper }}-{{ name | replace('s', 't') }}", json!("SHOP-thop")),
         ("{{ list | join(', ') }}", json!("a, b")),
         ("{{ {'a': {'b': replicas}} }}", json!({"a": {"b": 3}})),
@@ -77,6 +79,19 @@ fn hostile_expressions_are_refused() {
         ("{{ ''.__class__() }}", "can't be called"),
         ("{{ ('a')('b') }}", "can't be called"),
         ("{{ list[0]('b') }}", "can't be called"),
+        ("{{ debug() }}", "can't be called"),
+        ("{{ super() }}", "can't be called"),
+        ("{{ loop(list) }}", "can't be called"),
+        ("{{ true('x') }}", "can't be called"),
+        ("{{ self.x() }}", "can't be called"),
+        ("{{ ''[::-1] }}", "slices ([1:2]) are not allowed"),
+        ("{{ list[1:] }}", "slices ([1:2]) are not allowed"),
+        ("{{ [list[0:1:-1]] }}", "slices ([1:2]) are not allowed"),
+        ("{{ {'a': list[:1]} }}", "slices ([1:2]) are not allowed"),
+        ("{{ ''.__class__ }}", "has no value"),
+        ("{{ name.__init__.__globals__ }}", "undefined"),
+        ("{{ ''['__class__']['__mro__'] }}", "undefined"),
+        ("{{ env }}{{ config.items }}", "has no value"),
         ("{{ name | center(1000000) }}", "there is no filter center; there are default"),
         ("{{ name | attr('x') }}", "there is no filter attr"),
         ("{{ name is divisibleby(2) }}", "there is no test divisibleby"),
@@ -84,6 +99,12 @@ fn hostile_expressions_are_refused() {
         ("{{ name | replace('', name) | replace('', name)", "{{ without its }}"),
         ("{% for x in range(9) %}{% endfor %}", "statements ({%) are not allowed"),
         ("{% include '/etc/passwd' %}", "statements ({%) are not allowed"),
+        ("{% import 'a' as a %}", "statements ({%) are not allowed"),
+        ("{% extends 'a' %}", "statements ({%) are not allowed"),
+        ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "statements ({%) are not allowed"),
+        ("{% set x = 1 %}", "statements ({%) are not allowed"),
+        ("{% debug %}", "statements ({%) are not allowed"),
+        ("{{ [x for x in list] }}", "syntax error"),
         ("{# x #}", "comments ({#) are not allowed"),
         ("{{- name -}}", "blanks can't be trimmed"),
         ("{{ }}", "the expression is empty"),
@@ -115,7 +136,7 @@ fn hostile_expressions_are_refused() {
 fn texts_can_not_grow_without_bounds() {
     let kib: Scope = [("a".to_owned(), minijinja::Value::from("a".repeat(1024)))].into();
     for text in [
-        format!("{{{{ a{} }}}}", " | replace('a', 'aaaaaaaa')".repeat(60)),
+        format!("{{{{ a{} }}}}", " | replace('a', 'aaaaaaaa')".repeat(30)),
         format!("{{{{ a{} }}}}", " ~ a".repeat(100)),
         format!("{{{{ a{} | upper }}}}", " ~ a".repeat(100)),
         format!("{{{{ [a{}] | join('x') }}}}", ", a".repeat(100)),
@@ -126,6 +147,17 @@ fn texts_can_not_grow_without_bounds() {
         expression::names(&text).unwrap();
         let error = expression::render(&text, &kib).expect_err(&text);
         assert!(error.contains("64 KiB"), "{error}");
+    }
+}
+
+#[test]
+fn no_name_of_the_language_is_known() {
+    for name in ["range", "dict", "debug", "namespace", "lipsum", "cycler", "joiner", "self"] {
+        let text = format!("{{{{ {name} }}}}");
+        let resource = format!("  - {{name: a, executor: command, with: {{url: '{text}'}}}}\n");
+        let text = format!("name: t\nversion: '1'\nresources:\n{resource}");
+        let refused = parse("t.yaml", &text).unwrap_err().to_string();
+        assert!(refused.contains(&format!("no parameter or resource {name}")), "{refused}");
     }
 }
 

@@ -9,15 +9,16 @@ fn refused(text: &str, expect: &str) {
     } else {
         format!("name: t\nversion: '1'\n{text}")
     };
-    let refused = parse("t.yaml", &text).expect_err(&text).to_string();
-    assert!(refused.contains(expect), "{text}\nexpected: {expect}\nfound:    {refused}");
+    let begin: String = text.chars().take(500).collect();
+    let refused = parse("t.yaml", &text).expect_err(&begin).to_string();
+    assert!(refused.contains(expect), "{begin}\nexpected: {expect}\nfound:    {refused}");
 }
 
 #[test]
 fn identity() {
     refused("name: t\nversion: ''\n", "t.yaml:2: version: a version has 1 to 64");
     refused("name: t\nversion: 1/2\n", "t.yaml:2: version:");
-    refused("{name: T, version: '1'}#name: t\n", "t.yaml:1: name: 1 to 63 of a-z");
+    refused("{name: T, version: '1'} #name: t\n", "t.yaml:1: name: 1 to 63 of a-z");
     refused("tags: {'a b': c}\n", "t.yaml:3: tags.a b: a label's key");
     refused("tag: {a: b}\n", "t.yaml:3: unknown field `tag`");
 }
@@ -32,6 +33,12 @@ fn parameters() {
         ("{a: {type: string, minimum: 1}}", "parameters.a.minimum: is for numbers only"),
         ("{a: {type: integer, min_length: 1}}", "parameters.a.min_length: is for texts and lists"),
         ("{a: {type: integer, minimum: 3, maximum: 2}}", "parameters.a.maximum: must not be below"),
+        ("{a: {type: list, min_length: 3, max_length: 2}}", "a.max_length: must not be below"),
+        ("{a: {type: boolean, default: 'yes'}}", "parameters.a.default: must be true or false"),
+        ("{a: {type: map, default: []}}", "parameters.a.default: must be a map"),
+        ("{a: {type: list, default: {}}}", "parameters.a.default: must be a list"),
+        ("{a: {type: number, default: '1'}}", "parameters.a.default: must be a number"),
+        ("{a: {type: string, default: 1}}", "parameters.a.default: must be a text"),
         ("{a: {type: integer, default: x}}", "parameters.a.default: must be a whole number"),
         ("{a: {type: integer, default: 1.5}}", "parameters.a.default: must be a whole number"),
         ("{a: {type: integer, default: 9, maximum: 8}}", "a.default: must be at most 8"),
@@ -45,6 +52,8 @@ fn parameters() {
         refused(&format!("parameters: {text}\n"), expect);
         refused(&format!("parameters: {text}\n"), "t.yaml:3: ");
     }
+    refused("parameters: {a: {type: number, minimum: .nan}}\n", "a.minimum: must be a number");
+    refused("parameters: {a: {type: number, maximum: .inf}}\n", "a.maximum: must be a number");
 }
 
 const A: &str = "  - {name: a, executor: command, with: {url: 'http://a/'}}\n";
@@ -100,6 +109,10 @@ fn counts() {
         ("'{{ x }}'", "there is no parameter or resource x"),
         ("'{{ b.n }}'", "how many there are is known before b is"),
         ("'{{ index }}'", "index is known only"),
+        ("'{{ environment.name | length }}'", "is known before environment is; use parameters"),
+        ("'3'", "must be a whole number from 0 to 1000, and is \"3\""),
+        ("1.5", "must be a whole number from 0 to 1000"),
+        ("[1]", "must be a whole number from 0 to 1000"),
     ] {
         let text = format!(
             "resources:\n  - {{name: b, executor: command, with: {{url: b}}}}\n{}",
@@ -203,21 +216,89 @@ fn cycles_are_shown() {
     refused(&waits, "t.yaml:4: resources.a.with.url: they wait for each other: a → m → a");
 }
 
+/// So many resources that nothing is special about.
+fn many(count: usize, prefix: &str, more: &str) -> String {
+    (0..count).fold(String::new(), |all, i| {
+        all + &format!("  - {{name: {prefix}{i}, executor: command, with: {{url: x}}{more}}}\n")
+    })
+}
+
 #[test]
 fn large_templates_are_refused() {
-    let many: String = (0..2001)
-        .map(|i| format!("  - {{name: r{i}, executor: command, with: {{url: x}}}}\n"))
-        .collect();
-    refused(&format!("resources:\n{many}"), "resources: 2001; at most 2000");
+    let resources = many(2001, "r", "");
+    refused(&format!("resources:\n{resources}"), "resources: 2001; at most 2000");
     let names: Vec<String> = (0..600).map(|i| format!("r{i}")).collect();
     let group = format!("groups: [{{name: g, resources: [{}]}}]\n", names.join(", "));
-    let first: String = (0..600)
-        .map(|i| format!("  - {{name: r{i}, executor: command, with: {{url: x}}}}\n"))
-        .collect();
-    let second: String = (0..400)
-        .map(|i| {
-            format!("  - {{name: s{i}, executor: command, with: {{url: x}}, depends_on: [g]}}\n")
-        })
-        .collect();
+    let (first, second) = (many(600, "r", ""), many(400, "s", ", depends_on: [g]"));
     refused(&format!("{group}resources:\n{first}{second}"), "more than 200000 dependencies");
+    let long = format!("'{{{{ environment.id }}}}{}'", "x".repeat(1 << 20));
+    let text = format!("resources: [{{name: a, executor: command, with: {{url: {long}}}}}]\n");
+    refused(&text, "at most 64 KiB");
+}
+
+/// What would take gigabytes if it were taken apart before it is looked at.
+#[test]
+fn bombs_of_groups_are_refused_or_harmless() {
+    let names: Vec<String> = (0..1900).map(|i| format!("r{i}")).collect();
+    let group = format!("groups: [{{name: g, resources: [{}]}}]\n", names.join(", "));
+    let resources = many(1900, "r", "");
+    let again = vec!["g"; 30_000].join(", ");
+    let last =
+        format!("  - {{name: last, executor: command, with: {{url: x}}, depends_on: [{again}]}}\n");
+    let text = format!("name: t\nversion: '1'\n{group}resources:\n{resources}{last}");
+    let template = parse("t.yaml", &text).unwrap();
+    let expanded = expand(&[Source { template: &template, files_print: "" }], &Map::new());
+    assert_eq!(expanded.unwrap().nodes.last().unwrap().after.len(), 1900);
+
+    let names = names[..300].join(", ");
+    let nested = (0..800).fold(String::new(), |all, i| match i {
+        0 => format!("  - {{name: g0, resources: [{names}]}}\n"),
+        i => all + &format!("  - {{name: g{i}, resources: [g{}]}}\n", i - 1),
+    });
+    refused(&format!("groups:\n{nested}resources:\n{resources}"), "more than 200000 dependencies");
+}
+
+#[test]
+fn documents_that_are_no_templates_are_refused() {
+    refused("name: t\nversion: '1'\nname: u\n", "t.yaml:3: duplicate mapping key: name");
+    refused("resources:\n  - {name: a, executor: command, with: {url: x, url: y}}\n", "duplicate");
+    refused("resources: [{name: a, name: b, executor: command}]\n", "duplicate mapping key: name");
+    refused("parameters: {a: {type: string}, a: {type: list}}\n", "duplicate mapping key: a");
+    refused("resources: [{name: a, executor: Terraform}]\n", "unknown variant `Terraform`");
+    refused("resources: [{name: a, executor: command, whit: {}}]\n", "unknown field `whit`");
+    refused("actions: [{name: a, when: always}]\n", "unknown field `when`");
+    refused("groups: [{name: a, members: []}]\n", "unknown field `members`");
+    refused("parameters: {a: {type: string, secret: true}}\n", "unknown field `secret`");
+    refused("resources: {a: {executor: command}}\n", "resources");
+    refused("resources: [{name: a, executor: command, with: [1]}]\n", "with");
+    refused("resources: [{name: a, executor: !!python/object:os.system command}]\n", "tag");
+    refused(
+        "resources: [{name: a, executor: command, with: {url: x, '{{ y }}': z}}]\n",
+        "in names",
+    );
+    for text in ["", "---\n", "[]\n", "just a text\n", "name: t\n", "\0", "{", "name: [\n"] {
+        assert!(parse("t.yaml", text).is_err(), "{text:?}");
+    }
+}
+
+#[test]
+fn bombs_are_refused() {
+    let mut laughs = String::from("parameters:\n  a0: {type: list, default: &b0 [x, x, x]}\n");
+    for i in 1..12 {
+        let alias = vec![format!("*b{}", i - 1); 9].join(", ");
+        laughs += &format!("  a{i}: {{type: list, default: &b{i} [{alias}]}}\n");
+    }
+    refused(&laughs, "too large or too complex");
+    // Few aliases of much text.
+    let text = format!("description: &a {}\n", "x".repeat(1 << 20));
+    let aliases = vec!["*a"; 15_000].join(", ");
+    let resource = format!("{{name: a, executor: command, with: {{url: x, body: [{aliases}]}}}}");
+    refused(&format!("{text}resources: [{resource}]\n"), "too large or too complex");
+    for (open, close) in [("[", "]"), ("{a: ", "}")] {
+        let deep = format!("{}{}", open.repeat(500), close.repeat(500));
+        let text = format!("resources: [{{name: a, executor: command, with: {{url: {deep}}}}}]\n");
+        assert!(parse("t.yaml", &format!("name: t\nversion: '1'\n{text}")).is_err());
+    }
+    let itself = "resources: [{name: a, executor: command, with: &a {url: x, body: *a}}]\n";
+    refused(itself, "Recursive reference");
 }
