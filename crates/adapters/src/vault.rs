@@ -3,6 +3,11 @@
 //! Values are made here, written to Vault and forgotten. What others get are references of the form
 //! `vault:<mount>/<path>#<key>`, the same for both versions of the KV engine. No value may get into
 //! outputs, differences, log lines or faults.
+//!
+//! Paddock's policy must allow, with version 2 of KV: `create`, `read` and `update` on
+//! `<mount>/data/<path>`, and `create`, `update`, `delete`, best also `patch`, on
+//! `<mount>/metadata/<path>`; with version 1: `create`, `read`, `update` and `delete` on
+//! `<mount>/<path>`; for certificates `create` and `update` on `pki/issue/<role>` and `pki/revoke`.
 
 mod apply;
 mod certificate;
@@ -41,6 +46,8 @@ pub type Now = Arc<dyn Fn() -> Time + Send + Sync>;
 
 /// The mount of secrets for which none is named.
 const MOUNT: &str = "secret";
+/// What `adopt` gives, so that the apply after it knows.
+const ADOPTED: &str = "adopted";
 /// What Paddock keeps the key of prints as.
 const PRINT_KEY: &str = "print-key";
 

@@ -9,10 +9,7 @@ use serde_json::{Map, Value};
 use super::kv::{Found, Place};
 use super::look::{Look, State};
 use super::mark::{Issued, Made, Mark};
-use super::{Secrets, certificate, generate, outputs, told};
-
-/// What `adopt` gives, so that the apply after it knows.
-const ADOPTED: &str = "adopted";
+use super::{ADOPTED, Secrets, certificate, generate, outputs, told};
 
 /// What a secret becomes.
 struct Next {

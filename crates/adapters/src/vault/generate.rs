@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use data_encoding::HEXLOWER;
 use model::Secret;
 use model::template::with::Generate;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::seal::local::Entropy;
@@ -27,6 +28,12 @@ pub(super) fn spec(one: &Generate) -> String {
     let alphabet: String = alphabet(one).into_iter().collect();
     let print = Sha256::digest(format!("{} of {alphabet}", one.length).as_bytes());
     HEXLOWER.encode(&print[..8])
+}
+
+/// Could a value have been made so?
+pub(super) fn fits(one: &Generate, value: &Value) -> bool {
+    let (alphabet, text) = (alphabet(one), value.as_str().unwrap_or_default());
+    u32::try_from(text.chars().count()) == Ok(one.length) && text.chars().all(|c| alphabet.contains(&c))
 }
 
 /// Its characters, each once: one that is written twice is not likelier.
@@ -84,6 +91,9 @@ mod tests {
         let made = value(&of(40, Some("äöü🦀")), &noise);
         assert_eq!(made.reveal().chars().count(), 40);
         assert!(made.reveal().chars().all(|c| "äöü🦀".contains(c)));
+        assert!(fits(&of(40, Some("äöü🦀")), &made.reveal().into()));
+        assert!(!fits(&of(39, Some("äöü🦀")), &made.reveal().into()));
+        assert!(!fits(&of(40, Some("äöü")), &made.reveal().into()));
         let made = value(&of(32, None), &noise);
         assert!(
             made.reveal().len() == 32 && made.reveal().bytes().all(|b| b.is_ascii_alphanumeric())

@@ -4,11 +4,10 @@ use engine::port::Task;
 use model::Time;
 use model::template::with::{self, Certificate, Generate};
 
-use super::certificate;
-use super::generate;
 use super::kv::Found;
 use super::mark::Mark;
 use super::prints::Prints;
+use super::{ADOPTED, certificate, generate};
 
 /// How a part of a secret is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +31,9 @@ pub(super) struct Look<'a> {
     /// Its mark, if it is this resource's.
     pub(super) mark: Option<&'a Mark>,
     pub(super) prints: &'a Prints,
-    pub(super) now: Time,
+    /// Was it just taken over, so that its values stay whatever they are?
+    is_adopted: bool,
+    now: Time,
 }
 
 impl<'a> Look<'a> {
@@ -44,7 +45,8 @@ impl<'a> Look<'a> {
         now: Time,
     ) -> Self {
         let mark = found.mark.as_ref().filter(|mark| mark.is_of(task));
-        Self { told, found, mark, prints, now }
+        let is_adopted = task.outputs.contains_key(ADOPTED);
+        Self { told, found, mark, prints, is_adopted, now }
     }
 
     /// How a value is found that is to be generated.
@@ -53,12 +55,15 @@ impl<'a> Look<'a> {
         let Some(made) = self.mark.and_then(|mark| mark.made.get(key)) else {
             return State::Foreign;
         };
-        if made.spec != generate::spec(one) {
-            State::Outdated
-        } else if self.can_compare() && made.print != self.prints.of(key, value) {
-            State::Another
+        let is_made = if self.can_compare() {
+            made.print == self.prints.of(key, value)
         } else {
-            State::AsMade
+            self.is_adopted || generate::fits(one, value)
+        };
+        match is_made {
+            _ if made.spec != generate::spec(one) => State::Outdated,
+            true => State::AsMade,
+            false => State::Another,
         }
     }
 
@@ -107,7 +112,7 @@ impl<'a> Look<'a> {
     }
 
     /// The key of prints is lost when a server dies before Paddock keeps it: then what is there is
-    /// believed, and gets new prints.
+    /// believed if it looks right, and gets a new print.
     fn can_compare(&self) -> bool {
         self.mark.is_some_and(|mark| mark.prints_by == self.prints.id)
     }

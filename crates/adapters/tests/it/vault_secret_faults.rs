@@ -64,12 +64,20 @@ async fn a_server_that_dies_at_any_call_leaves_what_the_next_one_finishes() {
 
 #[tokio::test]
 async fn a_change_and_an_end_that_die_at_any_call_are_finished_too() {
-    for (mount, how) in [("secret", Lost::After), ("secret", Lost::Before), ("kv", Lost::After)] {
+    for (mount, how, is_key_kept) in [
+        ("secret", Lost::After, true),
+        ("secret", Lost::After, false),
+        ("secret", Lost::Before, true),
+        ("kv", Lost::After, true),
+    ] {
         let place = format!("{mount}/shop/db");
         for nth in 0.. {
             let world = World::new().await;
             let mut db = task(with(mount));
             apply(&world.executor(), &mut db).await.unwrap();
+            if !is_key_kept {
+                db.kept.clear();
+            }
             let first = world.vault.secret(&place).unwrap();
             let mut change = with(mount);
             change["generate"]["pin"]["length"] = json!(8);
@@ -96,6 +104,25 @@ async fn a_change_and_an_end_that_die_at_any_call_are_finished_too() {
             if !was_lost {
                 break;
             }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_taken_over_keeps_its_values_wherever_the_server_dies() {
+    for nth in 0.. {
+        let world = World::new().await;
+        world.vault.put(PLACE, &json!({"password": "old", "host": "db1"}));
+        let mut db = task(json!({"path": "shop/db", "generate": {"password": {}, "salt": {}}}));
+        db.outputs = world.executor().adopt(&db, "shop/db").await.unwrap().outputs;
+        let was_lost = die_at(&world, &mut db, nth, Lost::After).await;
+        db.outputs = world.executor().adopt(&db, "shop/db").await.unwrap().outputs;
+        apply(&world.executor(), &mut db).await.unwrap();
+        assert_eq!(world.value("password").unwrap(), "old", "{nth}");
+        assert_eq!(world.value("salt").unwrap().len(), 32);
+        assert_eq!(drift(&world.executor(), &db).await, Vec::<String>::new());
+        if !was_lost {
+            break;
         }
     }
 }
