@@ -23,4 +23,8 @@ mod terraform;
 mod terraform_agent;
 mod terraform_crash;
 mod terraform_faults;
+mod terraform_resource;
+mod terraform_resource_bad;
+mod terraform_resource_crash;
+mod terraform_resource_old;
 mod vault;
