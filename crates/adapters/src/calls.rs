@@ -156,8 +156,8 @@ impl Executor for Calls {
         Call::of(with, "").map(drop)
     }
 
-    fn plan<'a>(&'a self, _: &'a Task) -> Answer<'a, Vec<Difference>> {
-        Box::pin(std::future::ready(Ok(Vec::new())))
+    fn plan<'a>(&'a self, _: &'a Task) -> Answer<'a, Doing<Vec<Difference>>> {
+        Box::pin(std::future::ready(Ok(Doing::Done(Vec::new()))))
     }
 
     fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Applied>> {

@@ -213,8 +213,8 @@ impl Executor for Consul {
         check::told(with).map(drop)
     }
 
-    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Vec<Difference>> {
-        Box::pin(self.find_out(task))
+    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Vec<Difference>>> {
+        Box::pin(async { Ok(Doing::Done(self.find_out(task).await?)) })
     }
 
     fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Applied>> {

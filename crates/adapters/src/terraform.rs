@@ -1,21 +1,31 @@
 //! Clusters that a Terraform module makes, and Terraform (or OpenTofu) as a process for whoever needs it.
 //!
-//! [`Runner`] and [`Workspace`] know nothing of clusters. [`Terraform`] is the provider over them: what
-//! takes long goes on in the background. Secrets are in files that only the server may read, never on a
+//! [`Runner`] and [`Workspace`] know nothing of clusters. [`Terraform`] is the provider of clusters over
+//! them, [`Modules`] the executor of modules that come with templates. What takes long goes on in the
+//! background. Secrets are in files that only the server may read, never on a
 //! command line, and never in what it says.
 
+mod adopting;
 mod cluster;
+mod dialect;
+mod draft;
+mod files;
 mod folder;
 mod hidden;
 mod inputs;
 mod leaving;
 mod module;
+mod modules;
 mod options;
 mod process;
+mod providers;
 mod run;
 mod runs;
+mod said;
 mod state;
+mod steps;
 mod stream;
+mod task;
 mod words;
 mod workspace;
 
@@ -26,19 +36,24 @@ use std::sync::Arc;
 use engine::port::{Access, Answer, Fault, Made, Order, Progress, Provider};
 use model::Secret;
 use model::cluster::STATE;
+use tokio::sync::OnceCell;
 
 pub use inputs::{Change, Inputs, Outputs};
+pub use modules::Modules;
 pub use options::Options;
 pub use workspace::Workspace;
 
-use cluster::ACCESS;
+use cluster::{ACCESS, Aim};
+use dialect::Dialect;
 use leaving::Leaving;
-use runs::{Aim, Look, Runs};
+use runs::{Look, Runs};
 
 /// Runs modules.
 #[derive(Debug, Clone)]
 pub struct Runner {
     options: Arc<Options>,
+    /// How the program is spoken to, once it was asked.
+    dialect: Arc<OnceCell<Dialect>>,
 }
 
 impl Runner {
@@ -51,19 +66,19 @@ impl Runner {
         }
         options.modules = absolute(&options.modules);
         options.work = absolute(&options.work);
-        Self { options: Arc::new(options) }
+        Self { options: Arc::new(options), dialect: Arc::default() }
     }
 
     /// Where a module runs for one key, which is a name like one of the domain name system's.
     pub fn workspace(&self, key: &str, inputs: Inputs) -> Result<Workspace, Fault> {
-        Workspace::new(self.options.clone(), key, inputs)
+        Workspace::new(self, key, inputs)
     }
 }
 
 /// Has modules make clusters.
 pub struct Terraform {
     runner: Runner,
-    runs: Runs,
+    runs: Runs<Aim, Outputs>,
     /// Serves those that are a Kubernetes.
     kubernetes: Arc<dyn Provider>,
     leaving: Leaving,

@@ -142,8 +142,8 @@ impl Executor for Secrets {
         check::all(with)
     }
 
-    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Vec<Difference>> {
-        Box::pin(self.differences(task))
+    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Vec<Difference>>> {
+        Box::pin(async { Ok(Doing::Done(self.differences(task).await?)) })
     }
 
     fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Applied>> {

@@ -91,8 +91,8 @@ impl Executor for FakeExecutor {
         }
     }
 
-    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Vec<Difference>> {
-        self.answer(|things| changes(&task.with, things.of.get(&task.id)))
+    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Vec<Difference>>> {
+        self.answer(|things| Doing::Done(changes(&task.with, things.of.get(&task.id))))
     }
 
     fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Applied>> {

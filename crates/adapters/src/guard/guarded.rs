@@ -78,7 +78,7 @@ impl<E: Executor> Executor for Guarded<E> {
         self.inner.validate(with, files)
     }
 
-    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Vec<Difference>> {
+    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Vec<Difference>>> {
         Box::pin(self.guard.call(move || self.inner.plan(task)))
     }
 

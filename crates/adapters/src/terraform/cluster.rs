@@ -10,6 +10,15 @@ use serde_json::{Map, Value, json};
 use super::Workspace;
 use super::inputs::{Inputs, Outputs};
 
+/// What a run is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Aim {
+    /// To make what these inputs describe.
+    Make(Vec<u8>),
+    /// To destroy it.
+    Remove,
+}
+
 /// What is kept of the last apply that came to its end: a cluster that has it was made.
 pub(super) const OUTPUTS: &str = "outputs";
 /// What is kept of what a module was told of its agent: without it the next apply would take that back.
@@ -35,6 +44,7 @@ pub(super) fn inputs(order: &Order) -> Result<Inputs, Fault> {
         variables: settings.variables.clone(),
         secret_variables,
         state: order.secrets.get(STATE).cloned(),
+        ..Inputs::default()
     })
 }
 

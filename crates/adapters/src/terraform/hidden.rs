@@ -5,7 +5,7 @@ use model::Secret;
 use serde_json::{Map, Value};
 
 /// What is put in their place.
-const BLOT: &str = "•••";
+pub(super) const BLOT: &str = "•••";
 /// Shorter lines of a longer secret are no secret: brackets, for example.
 const SHORTEST_LINE: usize = 5;
 
@@ -16,21 +16,69 @@ pub(super) struct Hidden(Vec<String>);
 impl Hidden {
     /// Hides the values of variables.
     pub(super) fn of(variables: &Map<String, Value>) -> Self {
-        let mut hidden = Self::default();
-        variables.values().for_each(|value| hidden.add(value));
-        hidden.sorted()
+        Self::default().and_variables(variables)
+    }
+
+    /// Hides the values of other variables, too.
+    pub(super) fn and_variables(mut self, variables: &Map<String, Value>) -> Self {
+        variables.values().for_each(|value| self.add(value));
+        self.sorted()
     }
 
     /// Hides the sensitive outputs of a state, too.
     pub(super) fn and_outputs(mut self, state: Option<&Secret>) -> Self {
         let parsed = state.and_then(|text| serde_json::from_str::<Value>(text.reveal()).ok());
         let outputs = parsed.as_ref().and_then(|state| state["outputs"].as_object());
-        for output in outputs.into_iter().flat_map(Map::values) {
+        // Before Terraform 0.12 they were by module.
+        let modules = parsed.as_ref().and_then(|state| state["modules"].as_array());
+        let modules = modules.into_iter().flatten().filter_map(|one| one["outputs"].as_object());
+        for output in outputs.into_iter().chain(modules).flat_map(Map::values) {
             if output["sensitive"] == true {
                 self.add(&output["value"]);
             }
         }
         self.sorted()
+    }
+
+    /// Hides what a state says is sensitive in things, too. What is short is no secret, or none any more.
+    pub(super) fn and_attributes(mut self, state: Option<&Secret>) -> Self {
+        let parsed = state.and_then(|text| serde_json::from_str::<Value>(text.reveal()).ok());
+        let things = parsed.as_ref().and_then(|state| state["resources"].as_array());
+        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        let instances = things.into_iter().flatten().flat_map(|thing| list(&thing["instances"]));
+        for instance in instances {
+            for path in list(&instance["sensitive_attributes"]) {
+                self.add_long(follow(&instance["attributes"], &list(&path)));
+            }
+        }
+        self.sorted()
+    }
+
+    /// Hides other values, too.
+    pub(super) fn and_values(mut self, values: &[Value]) -> Self {
+        values.iter().for_each(|value| self.add_long(value));
+        self.sorted()
+    }
+
+    /// Is one of them in this value?
+    pub(super) fn is_in(&self, value: &Value) -> bool {
+        match value {
+            Value::String(text) => self.0.iter().any(|secret| {
+                text == secret || secret.len() >= SHORTEST_LINE && text.contains(secret)
+            }),
+            Value::Array(list) => list.iter().any(|value| self.is_in(value)),
+            Value::Object(fields) => fields.values().any(|value| self.is_in(value)),
+            _ => false,
+        }
+    }
+
+    fn add_long(&mut self, value: &Value) {
+        match value {
+            Value::String(text) if text.len() >= SHORTEST_LINE => self.add_text(text),
+            Value::Array(list) => list.iter().for_each(|value| self.add_long(value)),
+            Value::Object(fields) => fields.values().for_each(|value| self.add_long(value)),
+            _ => {}
+        }
     }
 
     fn add(&mut self, value: &Value) {
@@ -66,6 +114,31 @@ impl Hidden {
     }
 }
 
+/// What a path of a state leads to.
+fn follow<'a>(from: &'a Value, path: &[Value]) -> &'a Value {
+    path.iter().fold(from, |at, step| {
+        let at = bare(at);
+        match (&step["value"], &step["value"]["value"]) {
+            (Value::String(name), _) | (_, Value::String(name)) => &at[name],
+            (_, Value::Number(index)) => {
+                let index = index.as_u64().and_then(|index| usize::try_from(index).ok());
+                index.map_or(&Value::Null, |index| &at[index])
+            }
+            _ => &Value::Null,
+        }
+    })
+}
+
+/// Where any type is allowed, a state says which one it is.
+fn bare(value: &Value) -> &Value {
+    match value.as_object() {
+        Some(fields) if fields.len() == 2 && fields.contains_key("type") => {
+            fields.get("value").unwrap_or(value)
+        }
+        _ => value,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,5 +163,33 @@ mod tests {
             assert_eq!(hidden.blot(text), blotted);
         }
         assert_eq!(Hidden::default().blot("all of it"), "all of it");
+    }
+
+    #[test]
+    fn what_a_state_says_is_sensitive_is_blotted_out() {
+        let state = json!({"resources": [{"instances": [{
+            "attributes": {
+                "password": "top-secret",
+                "input": {"value": {"p": "s3cret", "n": "seen"}, "type": ["object"]},
+                "list": ["first", "second"],
+                "size": 5,
+            },
+            "sensitive_attributes": [
+                [{"type": "get_attr", "value": "password"}],
+                [{"type": "get_attr", "value": "input"}, {"type": "get_attr", "value": "p"}],
+                [{"type": "get_attr", "value": "list"},
+                 {"type": "index", "value": {"value": 1, "type": "number"}}],
+                [{"type": "get_attr", "value": "size"}],
+                [{"type": "get_attr", "value": "gone"}],
+            ],
+        }]}]});
+        let hidden = Hidden::default().and_attributes(Some(&Secret::new(state.to_string())));
+        let hidden = hidden.and_values(&[json!(["planned", "x"])]);
+        assert_eq!(
+            hidden.blot("top-secret s3cret seen first second 5 planned x"),
+            "••• ••• seen first ••• 5 ••• x"
+        );
+        assert!(hidden.is_in(&json!({"a": ["a s3cret b"]})));
+        assert!(!hidden.is_in(&json!({"a": ["seen", 5]})));
     }
 }

@@ -1,23 +1,32 @@
 //! What one run of a module begins with, and what came out of it.
 
 use std::fmt;
+use std::time::Duration;
 
-use engine::port::Fault;
-use model::Secret;
+use engine::port::{Fault, Files};
+use model::{Secret, template};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 /// What a module is run with.
 #[derive(Clone, Default)]
 pub struct Inputs {
-    /// The module: a folder in the folder of modules.
+    /// The module: a folder in the folder of modules, or among `files`.
     pub module: String,
+    /// Files that came with the module; none if it is one of the folder of modules.
+    pub files: Option<Files>,
     /// Its variables.
     pub variables: Map<String, Value>,
     /// Variables that must not be seen. They win over the others.
     pub secret_variables: Map<String, Value>,
     /// The state that was kept. The one in the folder is taken if it is newer.
     pub state: Option<Secret>,
+    /// Which versions of providers were chosen, as they were kept.
+    pub(super) providers: Option<Secret>,
+    /// How long a whole run may take; without it each command has the time that the options give.
+    pub limit: Option<Duration>,
+    /// Grows whenever another server takes over: who comes with an older one begins nothing.
+    pub fence: Option<i64>,
 }
 
 impl Inputs {
@@ -41,7 +50,9 @@ impl Inputs {
     /// Tells runs with different inputs apart; the state is none of them.
     pub(super) fn print(&self) -> Vec<u8> {
         let all = serde_json::to_string(&self.all_variables()).unwrap_or_default();
-        Sha256::digest(format!("{}\n{all}", self.module)).to_vec()
+        let files = self.files.as_ref().map(|files| template::files_print(files));
+        let files = files.unwrap_or_default();
+        Sha256::digest(format!("{}\n{files}\n{all}", self.module)).to_vec()
     }
 }
 
@@ -52,7 +63,7 @@ impl fmt::Debug for Inputs {
             .field("variables", &self.variables)
             .field("secret_variables", &self.secret_variables.keys().collect::<Vec<_>>())
             .field("state", &self.state)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
@@ -69,6 +80,12 @@ impl Outputs {
     /// As `output -json` wrote them.
     pub(super) fn to_secret(&self) -> Secret {
         Secret::new(Value::Object(self.0.clone()).to_string())
+    }
+
+    /// Each output: its name, its value, and whether it must not be seen.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&String, &Value, bool)> {
+        let each = self.0.iter();
+        each.map(|(name, output)| (name, &output["value"], output["sensitive"] == true))
     }
 
     /// The value of an output.

@@ -71,7 +71,26 @@ fn declared_in_json(text: &str) -> Vec<String> {
     variables.map(|all| all.keys().cloned().collect()).unwrap_or_default()
 }
 
-fn is_source(path: &Path) -> bool {
+/// The variables of a source that it declares to be sensitive, as far as that can be seen without
+/// evaluating it.
+pub(super) fn sensitive(path: &Path, text: &str) -> BTreeSet<String> {
+    if path.extension().is_some_and(|end| end == "json") {
+        let parsed: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+        let is_hidden = |name: &String| parsed["variable"][name]["sensitive"] == true;
+        return declared_in_json(text).into_iter().filter(is_hidden).collect();
+    }
+    let mut names = BTreeSet::new();
+    let mut block = None;
+    for line in text.lines() {
+        block = declared_in_line(line).or(block.filter(|_| !line.starts_with('}')));
+        let said: String = line.chars().filter(|c| !c.is_whitespace()).collect();
+        let says = said.starts_with("sensitive=true") || said.contains("{sensitive=true");
+        names.extend(block.clone().filter(|_| says));
+    }
+    names
+}
+
+pub(super) fn is_source(path: &Path) -> bool {
     let end = |path: &Path, is: &str| path.extension().is_some_and(|end| end == is);
     end(path, "tf")
         || end(path, "json") && path.file_stem().is_some_and(|stem| end(stem.as_ref(), "tf"))
@@ -119,7 +138,7 @@ fn remove_gone(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// What belongs to somebody's own use of the module.
-fn is_left_behind(name: &str) -> bool {
+pub(super) fn is_left_behind(name: &str) -> bool {
     name == ".terraform" || name == ".git" || name.contains(".tfstate")
 }
 
@@ -144,5 +163,17 @@ mod tests {
         let json = r#"{"variable": {"three": {}, "four": {"type": "string"}}}"#;
         assert_eq!(declared_in_json(json), ["four", "three"]);
         assert_eq!(declared_in_json("{"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn variables_that_are_sensitive_are_found() {
+        let text = "variable \"a\" {\n  type = string\n  sensitive   = true\n}\nvariable \"b\" {}\n\
+                    output \"c\" {\n  sensitive = true\n}\nvariable \"d\" { sensitive = true }\n\
+                    variable \"e\" {\n  sensitive = false\n}\n";
+        let found = sensitive(Path::new("main.tf"), text);
+        assert_eq!(found, BTreeSet::from(["a".to_owned(), "d".to_owned()]));
+        let json = r#"{"variable": {"f": {"sensitive": true}, "g": {}}}"#;
+        let found = sensitive(Path::new("x.tf.json"), json);
+        assert_eq!(found, BTreeSet::from(["f".to_owned()]));
     }
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 pub struct Options {
     /// The program: `terraform`, `tofu`, or the path of one. The setting `--terraform-program`.
     pub program: PathBuf,
-    /// Where modules are, one folder each. The setting `--terraform-modules`.
+    /// Where modules are, one folder each. The setting `--terraform-modules`. Modules of templates need
+    /// none.
     pub modules: PathBuf,
     /// Where each key has its folder, with state and log. Nobody else should be able to read it;
     /// servers that share a database must share it, too. The setting `--terraform-work`.
@@ -40,5 +41,10 @@ impl Options {
             at_once: 2,
             pass: Vec::new(),
         }
+    }
+
+    /// The same for whoever brings the modules along: there is no folder of them.
+    pub fn without_modules(program: impl Into<PathBuf>, work: impl Into<PathBuf>) -> Self {
+        Self::new(program, "", work)
     }
 }

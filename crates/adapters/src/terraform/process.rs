@@ -19,7 +19,7 @@ use super::{Options, folder};
 const PASSED: [&str; 13] = [
     "PATH",
     "TF_CLI_CONFIG_FILE",
-    "TF_PLUGIN_CACHE_DIR",
+    CACHE,
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
     "HTTP_PROXY",
@@ -32,14 +32,42 @@ const PASSED: [&str; 13] = [
     "all_proxy",
 ];
 
+/// Names the folder in which plugins are kept for all.
+const CACHE: &str = "TF_PLUGIN_CACHE_DIR";
+/// That folder, in the folder of work. No key is called so.
+pub(super) const PLUGINS: &str = ".plugins";
+
 /// The file that says which process runs.
 const NOTE: &str = "process";
 /// How often a group that was interrupted is looked at.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A running program. Dropped, it is interrupted, and killed if it does not end.
+/// How often it is looked whether a program writes without end.
+const FLOOD_LOOK: Duration = Duration::from_secs(1);
+/// The most that one program may write.
+pub(super) const MOST_BYTES: u64 = 64 * 1024 * 1024;
+/// How long the program may take to say its version.
+const VERSION_PATIENCE: Duration = Duration::from_mins(1);
+/// The note of a process that was interrupted: Terraform that is interrupted twice ends without writing
+/// its state.
+const INTERRUPTED: &str = " interrupted";
+
+/// How a program ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// By itself, or by somebody else.
+    With(ExitStatus),
+    /// It took too long and was stopped.
+    Late,
+    /// It wrote without end and was stopped.
+    Flooded,
+}
+
+/// A running program. Dropped, it is interrupted, and killed if it does not end. Its folder stays locked
+/// until all is gone that it has started.
 pub(super) struct Running {
     child: Child,
+    lock: Option<File>,
     group: Option<Pid>,
     /// Terraform that is interrupted twice ends without writing its state.
     is_interrupted: bool,
@@ -54,15 +82,16 @@ impl Running {
         options: &Options,
         home: &Path,
         at: &Path,
-        words: &[&str],
+        words: &[String],
         (lock, output, log): (File, File, File),
     ) -> io::Result<Self> {
+        let inherited = lock.try_clone()?;
         let child = Command::new(&options.program)
             .args(words)
             .current_dir(at)
             .env_clear()
             .envs(environment(options, home))
-            .stdin(Stdio::from(lock))
+            .stdin(Stdio::from(inherited))
             .stdout(Stdio::from(output))
             .stderr(Stdio::from(log))
             .process_group(0)
@@ -70,18 +99,23 @@ impl Running {
         let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         let note = home.join(NOTE);
         let _ = folder::write(&note, &child.id().unwrap_or_default().to_string());
-        Ok(Self { child, group, is_interrupted: false, grace: options.grace, note })
+        let (grace, lock) = (options.grace, Some(lock));
+        Ok(Self { child, lock, group, is_interrupted: false, grace, note })
     }
 
-    /// Waits for its end; none if it took too long and was stopped.
-    pub(super) async fn ended(mut self, within: Duration) -> io::Result<Option<ExitStatus>> {
-        let Ok(ended) = tokio::time::timeout(within, self.child.wait()).await else {
-            self.stop().await;
-            return Ok(None);
+    /// Waits for its end, and stops it if that takes too long, or if it writes too much to one of these.
+    pub(super) async fn ended(mut self, within: Duration, logs: &[PathBuf]) -> io::Result<Ended> {
+        let stopped = tokio::select! {
+            ended = self.child.wait() => {
+                // What a module has left running on purpose is not ours to end.
+                self.over();
+                return ended.map(Ended::With);
+            }
+            () = tokio::time::sleep(within) => Ended::Late,
+            () = flooded(logs) => Ended::Flooded,
         };
-        // What a module has left running on purpose is not ours to end.
-        self.over();
-        ended.map(Some)
+        self.stop().await;
+        Ok(stopped)
     }
 
     async fn stop(&mut self) {
@@ -107,19 +141,60 @@ impl Running {
     }
 }
 
-/// Interrupts, once, what a server that is no more has left running in this folder.
-pub(super) fn interrupt_left(home: &Path, at: &Path) {
+/// Returns once one of these files is longer than may be.
+async fn flooded(logs: &[PathBuf]) {
+    let is_full = |log: &PathBuf| log.metadata().is_ok_and(|found| found.len() > MOST_BYTES);
+    while !logs.iter().any(is_full) {
+        tokio::time::sleep(FLOOD_LOOK).await;
+    }
+}
+
+/// Interrupts, once, what a server that is no more has left running in this folder. Asked again, it kills
+/// what has not ended after a while.
+pub(super) fn interrupt_left(home: &Path, at: &Path, grace: Duration) {
     let note = home.join(NOTE);
-    let Some(id) = folder::read(&note).ok().flatten().and_then(|id| id.parse().ok()) else {
+    let Some(text) = folder::read(&note).ok().flatten() else { return };
+    let (number, is_interrupted) = match text.strip_suffix(INTERRUPTED) {
+        Some(number) => (number, true),
+        None => (text.as_str(), false),
+    };
+    let Some((id, group)) = number.parse().ok().and_then(|id| Some((id, Pid::from_raw(id)?)))
+    else {
         return;
     };
-    let _ = folder::remove(&note);
     // Its number may mean another process by now, or one of another machine.
     let is_here = std::fs::read_link(format!("/proc/{id}/cwd"))
         .is_ok_and(|cwd| at.canonicalize().is_ok_and(|at| at == cwd));
-    if let Some(group) = Pid::from_raw(id).filter(|_| is_here) {
+    if !is_here {
+        let _ = folder::remove(&note);
+    } else if !is_interrupted {
+        let _ = folder::write(&note, &format!("{id}{INTERRUPTED}"));
         let _ = kill_process_group(group, Signal::INT);
+    } else if age(&note) >= grace {
+        let _ = folder::remove(&note);
+        let _ = kill_process_group(group, Signal::KILL);
     }
+}
+
+/// How long ago a file was written.
+fn age(file: &Path) -> Duration {
+    let written = file.metadata().and_then(|found| found.modified());
+    written.ok().and_then(|at| at.elapsed().ok()).unwrap_or_default()
+}
+
+/// What the program says of its version.
+pub(super) async fn version(options: &Options, home: &Path) -> io::Result<String> {
+    let said = Command::new(&options.program)
+        .arg("version")
+        .current_dir(home)
+        .env_clear()
+        .envs(environment(options, home))
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let late = |_| io::Error::from(io::ErrorKind::TimedOut);
+    let said = tokio::time::timeout(VERSION_PATIENCE, said).await.map_err(late)??;
+    Ok(String::from_utf8_lossy(&said.stdout).into_owned())
 }
 
 impl Drop for Running {
@@ -127,9 +202,11 @@ impl Drop for Running {
         let Some(group) = self.group else { return };
         self.interrupt(group);
         let until = Instant::now() + self.grace;
+        let lock = self.lock.take();
         // A thread, because the runtime may be about to end. Its number can't mean another group as
         // long as one of the group lives.
         std::thread::spawn(move || {
+            let _lock = lock;
             while test_kill_process_group(group).is_ok() {
                 if Instant::now() >= until {
                     let _ = kill_process_group(group, Signal::KILL);
@@ -144,6 +221,7 @@ impl Drop for Running {
 fn environment(options: &Options, home: &Path) -> Vec<(OsString, OsString)> {
     let passed = PASSED.iter().copied().chain(options.pass.iter().map(String::as_str));
     let passed = passed.filter_map(|name| Some((name.into(), std::env::var_os(name)?)));
+    let cache = (CACHE.into(), options.work.join(PLUGINS).into());
     let ours = [
         ("HOME", home.into()),
         ("TF_DATA_DIR", home.join("data").into()),
@@ -151,5 +229,7 @@ fn environment(options: &Options, home: &Path) -> Vec<(OsString, OsString)> {
         ("TF_INPUT", "0".into()),
         ("CHECKPOINT_DISABLE", "1".into()),
     ];
-    passed.chain(ours.map(|(name, value): (&str, OsString)| (name.into(), value))).collect()
+    let ours = ours.map(|(name, value): (&str, OsString)| (name.into(), value));
+    // What somebody has set wins over our folder of plugins, and over nothing else.
+    std::iter::once(cache).chain(passed).chain(ours).collect()
 }

@@ -2,52 +2,63 @@
 
 use std::io;
 use std::process::ExitStatus;
+use std::time::Duration;
 
 use engine::port::Fault;
+use tokio::time::{Instant, sleep};
 
-use super::folder;
+use super::dialect::Dialect;
 use super::inputs::{Change, Outputs};
-use super::process::Running;
+use super::process::{Ended, MOST_BYTES, PLUGINS, Running};
 use super::stream::Told;
 use super::words::{self, Complaint};
 use super::workspace::{Held, Workspace};
+use super::{draft, folder, process};
 
-const INIT: [&str; 4] = ["init", "-input=false", "-no-color", "-reconfigure"];
-const APPLY: [&str; 5] = ["apply", "-auto-approve", "-input=false", "-no-color", "-json"];
-const DESTROY: [&str; 5] = ["destroy", "-auto-approve", "-input=false", "-no-color", "-json"];
-const PLAN: [&str; 5] = ["plan", "-detailed-exitcode", "-input=false", "-no-color", "-json"];
-const OUTPUT: [&str; 3] = ["output", "-json", "-no-color"];
+/// How soon to look again whether somebody else still fetches plugins.
+const FETCH_LOOK: Duration = Duration::from_millis(50);
 
 impl Workspace {
     /// Makes what the module describes, or brings it to that. Dropped, it is interrupted.
     pub async fn apply(&self) -> Result<Outputs, Fault> {
         let held = self.begin(false).await?;
-        self.run(&held, &APPLY, &[0]).await?;
+        self.run(&held, &self.dialect().await?.apply(), "run.log", &[0]).await?;
         self.read_outputs(&held).await
     }
 
     /// Destroys all that is in the state.
     pub async fn destroy(&self) -> Result<(), Fault> {
         let held = self.begin(true).await?;
-        self.run(&held, &DESTROY, &[0]).await.map(drop)
+        let command = self.with_variables(self.dialect().await?.destroy());
+        self.run(&held, &command, "run.log", &[0]).await.map(drop)
     }
 
     /// What an apply would change: nothing, if all is as it was made.
     pub async fn plan(&self) -> Result<Vec<Change>, Fault> {
         let held = self.held(false).await?;
         self.init(&held).await?;
-        Ok(self.run(&held, &PLAN, &[0, 2]).await?.changes)
+        let told = self.run(&held, &self.dialect().await?.plan(), "run.log", &[0, 2]).await?;
+        Ok(if told.is_stream { told.changes } else { draft::changes_from_text(&told.rest) })
+    }
+
+    /// How the program is spoken to. It is asked once; the folder of work must be there.
+    pub(super) async fn dialect(&self) -> Result<Dialect, Fault> {
+        let ask = || async {
+            let said = process::version(&self.options, &self.options.work).await;
+            said.map(|said| Dialect::parse(&said)).map_err(|error| self.unstarted(&error))
+        };
+        self.dialect.get_or_try_init(ask).await.copied()
     }
 
     /// From here on what is there is not known to be whole.
-    async fn begin(&self, end: bool) -> Result<Held, Fault> {
+    pub(super) async fn begin(&self, end: bool) -> Result<Held, Fault> {
         let held = self.held(end).await?;
         folder::remove(&self.at("outputs.json")).map_err(|error| self.unwritable(&error))?;
         self.init(&held).await?;
         Ok(held)
     }
 
-    async fn held(&self, end: bool) -> Result<Held, Fault> {
+    pub(super) async fn held(&self, end: bool) -> Result<Held, Fault> {
         let this = self.clone();
         let set_up = move || -> Result<Held, Fault> {
             let held = this.take()?;
@@ -59,34 +70,65 @@ impl Workspace {
             .unwrap_or_else(|error| Err(Fault::Unavailable(format!("it broke off: {error}"))))
     }
 
-    async fn init(&self, held: &Held) -> Result<(), Fault> {
-        let ended = self.start(held, &INIT, "init.log", "init.log").await?;
+    pub(super) async fn init(&self, held: &Held) -> Result<(), Fault> {
+        let command = Dialect::init();
+        let fetching = self.fetching(held).await?;
+        let ended = self.start(held, &command, "init.log", "init.log").await?;
+        drop(fetching);
         if ended.success() {
             return Ok(());
         }
         let said = folder::read_log(&self.at("init.log"));
-        Err(self.failed(INIT[0], ended, Complaint::all_from_text(&said), &said))
+        Err(self.failed(&command[0], ended, Complaint::all_from_text(&said), &said))
+    }
+
+    /// The right to fetch plugins into the folder that all share: only one may at a time, because
+    /// Terraform itself does not see to that.
+    async fn fetching(&self, held: &Held) -> Result<std::fs::File, Fault> {
+        let open = || -> io::Result<_> {
+            folder::make_private(&self.options.work.join(PLUGINS))?;
+            let lock = self.options.work.join(format!("{PLUGINS}.lock"));
+            std::fs::File::options().create(true).append(true).open(lock)
+        };
+        let lock = open().map_err(|error| self.unwritable(&error))?;
+        let until = Instant::now() + self.left(held);
+        while lock.try_lock().is_err() {
+            if Instant::now() >= until {
+                return Err(self.late("init", held));
+            }
+            sleep(FETCH_LOOK).await;
+        }
+        Ok(lock)
     }
 
     /// Runs a command that tells what it does. The state is there afterwards, however it ends.
-    async fn run(&self, held: &Held, words: &[&str], good: &[i32]) -> Result<Told, Fault> {
-        let ended = self.start(held, words, "run.log", "run.log").await;
+    pub(super) async fn run(
+        &self,
+        held: &Held,
+        command: &[String],
+        log: &str,
+        good: &[i32],
+    ) -> Result<Told, Fault> {
+        self.forget_seen().map_err(|error| self.unwritable(&error))?;
+        let ended = self.start(held, command, log, log).await;
         folder::keep_private(&self.at("terraform.tfstate"));
+        self.note_seen().map_err(|error| self.unwritable(&error))?;
         let ended = ended?;
-        let mut told = Told::read(&folder::read_log(&self.at("run.log")));
+        let mut told = Told::read(&folder::read_log(&self.at(log)));
         if ended.code().is_some_and(|code| good.contains(&code)) {
             return Ok(told);
         }
         let mut complaints = std::mem::take(&mut told.complaints);
         complaints.extend(Complaint::all_from_text(&told.rest));
-        Err(self.failed(words[0], ended, complaints, &told.rest))
+        Err(self.failed(&command[0], ended, complaints, &told.rest))
     }
 
-    async fn read_outputs(&self, held: &Held) -> Result<Outputs, Fault> {
-        let ended = self.start(held, &OUTPUT, "outputs.new", "output.log").await?;
+    pub(super) async fn read_outputs(&self, held: &Held) -> Result<Outputs, Fault> {
+        let command = Dialect::output();
+        let ended = self.start(held, &command, "outputs.new", "output.log").await?;
         let said = folder::read_log(&self.at("output.log"));
         if !ended.success() {
-            return Err(self.failed(OUTPUT[0], ended, Complaint::all_from_text(&said), &said));
+            return Err(self.failed(&command[0], ended, Complaint::all_from_text(&said), &said));
         }
         let read = || -> io::Result<Option<Outputs>> {
             let outputs = folder::read(&self.at("outputs.new"))?;
@@ -97,34 +139,55 @@ impl Workspace {
         outputs.ok_or_else(|| Fault::Unavailable("Terraform's outputs are no JSON".into()))
     }
 
-    async fn start(
+    pub(super) async fn start(
         &self,
         held: &Held,
-        words: &[&str],
+        command: &[String],
         output: &str,
         log: &str,
     ) -> Result<ExitStatus, Fault> {
         let files = || -> io::Result<_> {
-            let lock = held.0.try_clone()?;
+            let lock = held.lock.try_clone()?;
             let written = folder::create(&self.at(output))?;
             let said =
                 if log == output { written.try_clone()? } else { folder::create(&self.at(log))? };
             Ok((lock, written, said))
         };
         let files = files().map_err(|error| self.unwritable(&error))?;
-        let module = self.at("module");
-        let running = Running::start(&self.options, self.folder(), &module, words, files);
+        let running = Running::start(&self.options, self.folder(), &self.cwd(), command, files);
         let running = running.map_err(|error| self.unstarted(&error))?;
-        let ended = running.ended(self.options.timeout).await;
-        let ended = ended.map_err(|error| self.unstarted(&error))?;
-        ended.ok_or_else(|| {
-            let seconds = self.options.timeout.as_secs();
-            let known = self.cannot(words[0]);
-            Fault::Unavailable(format!(
-                "{known}: it took longer than {seconds} s and was stopped; what it had made is \
-                 kept, and it goes on from there"
-            ))
-        })
+        let logs = [self.at(output), self.at(log)];
+        let ended = running.ended(self.left(held), &logs).await;
+        match ended.map_err(|error| self.unstarted(&error))? {
+            Ended::With(status) => Ok(status),
+            Ended::Late => Err(self.late(&command[0], held)),
+            Ended::Flooded => Err(Fault::Refused(format!(
+                "{}: it wrote more than {} MiB and was stopped; look at what the module's \
+                 programs write",
+                self.cannot(&command[0]),
+                MOST_BYTES / 1024 / 1024
+            ))),
+        }
+    }
+
+    /// How long the next command may take.
+    fn left(&self, held: &Held) -> Duration {
+        let left = |until: Instant| until.saturating_duration_since(Instant::now());
+        held.until.map_or(self.options.timeout, left)
+    }
+
+    fn late(&self, command: &str, held: &Held) -> Fault {
+        let known = self.cannot(command);
+        let (limit, is_own) = match self.inputs.limit.filter(|_| held.until.is_some()) {
+            Some(limit) => (limit.as_secs(), true),
+            None => (self.options.timeout.as_secs(), false),
+        };
+        let late = format!("{known}: it took longer than {limit} s and was stopped");
+        if is_own {
+            let last = self.progress();
+            return Fault::Refused(format!("{late}; what it had made is kept. The last of it: {last}"));
+        }
+        Fault::Unavailable(format!("{late}; what it had made is kept, and it goes on from there"))
     }
 
     fn unstarted(&self, error: &io::Error) -> Fault {
@@ -138,7 +201,7 @@ impl Workspace {
         format!("Terraform can't {command} the module {}", self.inputs.module)
     }
 
-    fn failed(
+    pub(super) fn failed(
         &self,
         command: &str,
         ended: ExitStatus,

@@ -10,58 +10,51 @@ use engine::port::Fault;
 use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::inputs::Outputs;
-
-/// What a run is for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Aim {
-    /// To make what these inputs describe.
-    Make(Vec<u8>),
-    /// To destroy it.
-    Remove,
-}
-
-/// What is known of the last run of a key.
+/// What is known of the last run of a key: what it is for, and what came of it.
 #[derive(Debug)]
-pub(super) enum Look {
+pub(super) enum Look<A, T> {
     /// There was none, or it was forgotten.
     None,
     /// It has not had its turn.
-    Waits(Aim),
+    Waits(A),
     /// It goes on.
-    Goes(Aim),
+    Goes(A),
     /// It has ended.
-    Ended(Aim, Result<Outputs, Fault>),
+    Ended(A, Result<T, Fault>),
 }
 
-struct Run {
-    aim: Aim,
+struct Run<A, T> {
+    aim: A,
     number: u64,
     has_begun: Arc<AtomicBool>,
     task: AbortHandle,
-    outcome: Option<Result<Outputs, Fault>>,
+    outcome: Option<Result<T, Fault>>,
 }
 
-#[derive(Default)]
-struct Known {
-    runs: HashMap<String, Run>,
+struct Known<A, T> {
+    runs: HashMap<String, Run<A, T>>,
     tasks: JoinSet<()>,
     last: u64,
 }
 
 /// All runs of this server.
-pub(super) struct Runs {
-    known: Arc<Mutex<Known>>,
+pub(super) struct Runs<A, T> {
+    known: Arc<Mutex<Known<A, T>>>,
     turns: Arc<Semaphore>,
 }
 
-impl Runs {
+impl<A, T> Runs<A, T>
+where
+    A: Clone + Send + 'static,
+    T: Clone + Send + 'static,
+{
     pub(super) fn new(at_once: usize) -> Self {
-        Self { known: Arc::default(), turns: Arc::new(Semaphore::new(at_once.max(1))) }
+        let known = Known { runs: HashMap::new(), tasks: JoinSet::new(), last: 0 };
+        Self { known: Arc::new(Mutex::new(known)), turns: Arc::new(Semaphore::new(at_once.max(1))) }
     }
 
     /// How the last run of a key is doing.
-    pub(super) fn look(&self, key: &str) -> Look {
+    pub(super) fn look(&self, key: &str) -> Look<A, T> {
         let known = lock(&self.known);
         let Some(run) = known.runs.get(key) else { return Look::None };
         match &run.outcome {
@@ -79,9 +72,9 @@ impl Runs {
     }
 
     /// Starts one, unless one goes on for this key.
-    pub(super) fn start<F>(&self, key: &str, aim: Aim, work: F)
+    pub(super) fn start<F>(&self, key: &str, aim: A, work: F)
     where
-        F: Future<Output = Result<Outputs, Fault>> + Send + 'static,
+        F: Future<Output = Result<T, Fault>> + Send + 'static,
     {
         let mut known = lock(&self.known);
         while known.tasks.try_join_next().is_some() {}
@@ -115,6 +108,6 @@ impl Runs {
     }
 }
 
-fn lock(known: &Mutex<Known>) -> MutexGuard<'_, Known> {
+fn lock<A, T>(known: &Mutex<Known<A, T>>) -> MutexGuard<'_, Known<A, T>> {
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }

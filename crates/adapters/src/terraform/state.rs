@@ -1,11 +1,11 @@
 //! What Paddock has to know of a state: which of two is newer, and whether it holds anything.
 
 use model::Secret;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// How often a state was written; none if it can't be read. A text without anything is no state.
 pub(super) fn serial(state: &Secret) -> Option<u64> {
-    let parsed: Value = serde_json::from_str(state.reveal()).ok()?;
+    let parsed = parsed(state)?;
     parsed["version"].as_u64()?;
     parsed["serial"].as_u64()
 }
@@ -18,10 +18,61 @@ pub(super) fn newer(one: Option<Secret>, other: Option<Secret>) -> Option<Secret
     }
 }
 
+/// Which of two counts: the one in the folder, or the one that was kept. Both do if somebody has put
+/// another one in place: then it is not ours to choose, and this says why.
+pub(super) fn chosen(
+    here: Option<Secret>,
+    kept: Option<Secret>,
+) -> Result<Option<Secret>, &'static str> {
+    let (Some(one), Some(other)) = (here.as_ref().and_then(parsed), kept.as_ref().and_then(parsed))
+    else {
+        return Ok(newer(here, kept));
+    };
+    let holds = |state: &Option<Secret>| state.as_ref().is_some_and(holds);
+    match (one["lineage"] == other["lineage"], holds(&here), holds(&kept)) {
+        (false, true, true) => Err("it is another one than Paddock keeps (its lineage differs)"),
+        // Nothing is forgotten for the sake of one that knows of nothing.
+        (false, true, false) => Ok(here),
+        (false, false, true) => Ok(kept),
+        (true, ..) if one["serial"] == other["serial"] && content(one) != content(other) => {
+            Err("it was edited (it differs from what Paddock keeps, and its serial does not)")
+        }
+        _ => Ok(newer(here, kept)),
+    }
+}
+
+fn parsed(state: &Secret) -> Option<Value> {
+    serde_json::from_str(state.reveal()).ok()
+}
+
+/// A state without what the program writes anew without counting it.
+fn content(mut state: Value) -> Value {
+    if let Some(fields) = state.as_object_mut() {
+        fields.remove("terraform_version");
+        fields.remove("check_results");
+    }
+    state
+}
+
+/// Where a state is on its way: its lineage, and how often it was written.
+pub(super) fn position(state: Option<&Secret>) -> String {
+    let parsed = state.and_then(parsed);
+    parsed.map(|state| format!("{} {}", state["lineage"], state["serial"])).unwrap_or_default()
+}
+
 /// May there be something to destroy? If in doubt, yes.
 pub(super) fn holds(state: &Secret) -> bool {
-    let parsed: Result<Value, _> = serde_json::from_str(state.reveal());
-    parsed.map_or(true, |state| state["resources"].as_array().is_none_or(|all| !all.is_empty()))
+    let Some(state) = parsed(state) else { return true };
+    let is_empty = match (state["resources"].as_array(), state["modules"].as_array()) {
+        (Some(all), _) => all.is_empty(),
+        // Before Terraform 0.12 they were by module.
+        (_, Some(modules)) => {
+            let none = |module: &Value| module["resources"].as_object().is_some_and(Map::is_empty);
+            modules.iter().all(none)
+        }
+        _ => false,
+    };
+    !is_empty
 }
 
 #[cfg(test)]
@@ -55,5 +106,42 @@ mod tests {
         assert!(holds(&state(1, "{}")));
         assert!(holds(&Secret::new("{\"version\":4,\"ser")));
         assert!(holds(&Secret::new("{}")));
+    }
+
+    #[test]
+    fn a_state_that_somebody_else_put_in_place_is_told_apart() {
+        let of = |serial: u64, lineage: &str, more: &str| {
+            let text = format!(
+                r#"{{"version":4,"serial":{serial},"lineage":"{lineage}","resources":[{{}}]{more}}}"#
+            );
+            Some(Secret::new(text))
+        };
+        let ours = of(3, "a", "");
+        for (here, good) in [
+            (None, true),
+            (of(3, "a", ""), true),
+            (of(2, "a", ""), true),
+            (of(4, "a", ",\"outputs\":{}"), true),
+            (of(3, "a", ",\"terraform_version\":\"9\""), true),
+            (of(3, "a", ",\"outputs\":{}"), false),
+            (of(1, "b", ""), false),
+            (of(9, "b", ""), false),
+        ] {
+            let chosen = chosen(here.clone(), ours.clone());
+            assert_eq!(chosen.is_ok(), good, "{}", position(here.as_ref()));
+        }
+        let empty = Some(state(9, ""));
+        for (here, kept) in [(&ours, &empty), (&empty, &ours)] {
+            assert!(chosen(here.clone(), kept.clone()) == Ok(ours.clone()), "nothing is forgotten");
+        }
+    }
+
+    #[test]
+    fn states_of_old_say_by_module_what_they_hold() {
+        let old = |resources: &str| {
+            Secret::new(format!(r#"{{"version":3,"modules":[{{"resources":{resources}}}]}}"#))
+        };
+        assert!(!holds(&old("{}")));
+        assert!(holds(&old(r#"{"null_resource.x":{}}"#)));
     }
 }

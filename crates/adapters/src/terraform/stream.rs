@@ -19,6 +19,8 @@ pub(super) struct Told {
     pub(super) complaints: Vec<Complaint>,
     /// What is no JSON.
     pub(super) rest: String,
+    /// Was anything told in JSON at all?
+    pub(super) is_stream: bool,
 }
 
 impl Told {
@@ -35,6 +37,7 @@ impl Told {
     }
 
     fn hear(&mut self, message: &Value) {
+        self.is_stream = true;
         match message["type"].as_str().unwrap_or_default() {
             "planned_change" => self.plan(&message["change"]),
             "outputs" => self.plan_outputs(&message["outputs"]),
@@ -75,6 +78,17 @@ impl Told {
     fn end(&mut self, hook: &Value) {
         let (Some(address), Some(action)) = named(hook) else { return };
         self.now.retain(|now| *now != (address.clone(), action.clone()));
+    }
+
+    /// How much of what was planned is done, in percent; never all of it.
+    pub(super) fn percent(&self) -> Option<u8> {
+        let (done, all) = (self.begun.len() - self.busy(), self.planned.len().max(self.begun.len()));
+        let percent = (100 * done).checked_div(all)?.min(99);
+        u8::try_from(percent).ok()
+    }
+
+    fn busy(&self) -> usize {
+        self.now.iter().map(|(address, _)| address).collect::<BTreeSet<_>>().len()
     }
 
     /// How far it is, as a sentence.
@@ -136,7 +150,14 @@ mod tests {
             line("apply_complete", "hook", "x.b", "delete"),
             "Terraform is creating x.a (2 of 2).",
         );
+        assert_eq!(Told::read(&log).percent(), Some(50));
+        let mut check = |more: String, sentence: &str| {
+            log += &more;
+            assert_eq!(Told::read(&log).sentence(), sentence);
+        };
         check(line("apply_errored", "hook", "x.a", "create"), "Terraform has done 2 of 2.");
+        assert_eq!(Told::read(&log).percent(), Some(99), "it may still be writing");
+        assert_eq!(Told::read("").percent(), None);
         assert_eq!(Told::read(&log).rest, "something else\n");
     }
 }

@@ -57,7 +57,7 @@ async fn a_call_says_what_it_is_told_and_gives_what_is_answered() {
         json!(["PUT", "/hook", "1", "other", {}]),
     ];
     assert_eq!(*asked.lock().unwrap(), expected);
-    assert_eq!(calls.plan(&one).await, Ok(Vec::new()));
+    assert_eq!(calls.plan(&one).await, Ok(Doing::Done(Vec::new())));
     assert_eq!(calls.observe(&one).await, Ok(Observed::default()));
     assert_eq!(calls.destroy(&one).await, Ok(Doing::Done(())));
     assert_eq!(fake.asked().len(), 3, "only to make it calls anybody");

@@ -26,7 +26,7 @@ async fn a_change_writes_only_what_it_touches() {
     let kv = executor(&consul.url());
     let first = json!({"host": "db.example.com", "port": 5432, "tls": {"on": true}, "old": "x"});
     let one = task(10, &values("shop/", &first));
-    let planned = kv.plan(&one).await.unwrap();
+    let Doing::Done(planned) = kv.plan(&one).await.unwrap() else { panic!("at once") };
     assert_eq!(planned[0], difference("host", json!("db.example.com"), Value::Null));
     assert_eq!(planned.len(), 4);
 
@@ -45,7 +45,7 @@ async fn a_change_writes_only_what_it_touches() {
 
     let second = json!({"host": "db.example.com", "port": 5433, "tls": {"on": true}, "new": ""});
     let two = next(&one, &values("shop/", &second));
-    let planned = kv.plan(&two).await.unwrap();
+    let Doing::Done(planned) = kv.plan(&two).await.unwrap() else { panic!("at once") };
     assert_eq!(
         planned,
         [

@@ -92,7 +92,7 @@ async fn a_key_that_is_made_otherwise_is_made_again_and_no_other() {
             "generate": {"password": {}, "pin": {"length": 4, "alphabet": "0123456789"}, "salt": {}},
         }),
     );
-    let planned = executor.plan(&db).await.unwrap();
+    let Doing::Done(planned) = executor.plan(&db).await.unwrap() else { panic!("at once") };
     let fields: Vec<_> = planned.iter().map(|one| one.field.as_str()).collect();
     assert_eq!(fields, ["values.host", "values.user", "generate.pin", "generate.salt"]);
     apply(&executor, &mut db).await.unwrap();

@@ -261,11 +261,11 @@ impl Executor for Deployments {
         with::read::<with::Deployment>(with).map(drop)
     }
 
-    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Vec<Difference>> {
+    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Vec<Difference>>> {
         Box::pin(async move {
-            let Some(now) = self.found(task).await? else { return Ok(Vec::new()) };
+            let Some(now) = self.found(task).await? else { return Ok(Doing::Done(Vec::new())) };
             let task = Task { applied: Some(task.with.clone()), ..task.clone() };
-            drift(&task, &now)
+            drift(&task, &now).map(Doing::Done)
         })
     }
 

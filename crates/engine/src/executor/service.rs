@@ -197,8 +197,8 @@ impl Executor for Services {
         Err(Invalid::new("with.kind", format!("the catalog has no kind {}", wish.kind)))
     }
 
-    fn plan<'a>(&'a self, _: &'a Task) -> Answer<'a, Vec<Difference>> {
-        Box::pin(std::future::ready(Ok(Vec::new())))
+    fn plan<'a>(&'a self, _: &'a Task) -> Answer<'a, Doing<Vec<Difference>>> {
+        Box::pin(std::future::ready(Ok(Doing::Done(Vec::new()))))
     }
 
     fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Applied>> {

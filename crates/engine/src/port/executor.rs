@@ -107,7 +107,7 @@ pub trait Executor: Send + Sync {
     fn validate(&self, with: &Map<String, Value>, files: &Files) -> Result<(), model::Invalid>;
 
     /// What would change, field by field. Nothing is changed.
-    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Vec<Difference>>;
+    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Vec<Difference>>>;
 
     /// Has it be as it should.
     fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Applied>>;

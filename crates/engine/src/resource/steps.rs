@@ -72,7 +72,7 @@ impl Resources {
             return self.fail(one, &invalid.to_string()).await;
         }
         let planned = executor.plan(&task).await;
-        if let Ok(differences) = &planned {
+        if let Ok(Doing::Done(differences)) = &planned {
             differences.iter().for_each(|one| task.log.say(in_words(one)));
         }
         // What an executor needs to find its work again must be kept before it does any.
@@ -81,7 +81,11 @@ impl Resources {
             Err(fault) => return self.fault(one, &fault).await,
         }
         match planned {
-            Ok(_) => self.advance(one, Status::Applying, "It is being made.").await,
+            Ok(Doing::Done(_)) => self.advance(one, Status::Applying, "It is being made.").await,
+            Ok(Doing::Going { words, percent }) => {
+                self.explain(one, &words, percent.map_or(one.progress, i64::from)).await?;
+                Ok(self.soon(ASK_AGAIN))
+            }
             Err(fault) => self.fault(one, &fault).await,
         }
     }

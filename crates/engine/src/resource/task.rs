@@ -138,5 +138,12 @@ async fn files(read: &mut Read, one: &Resource, of: &Environment) -> Result<File
             return Ok(Arc::new(store::template::files(read, id).await?));
         }
     }
-    Ok(Arc::default())
+    // Its environment has moved on to another version, and it shall go: it came from the one before.
+    let Some((name, version)) = one.node.template.split_once('@') else { return Ok(Arc::default()) };
+    let own = store::Scope::Organization(of.organization_id);
+    match store::template::get(read, own, name, version).await {
+        Ok(found) => Ok(Arc::new(store::template::files(read, found.id).await?)),
+        Err(store::Error::NotFound { .. }) => Ok(Arc::default()),
+        Err(error) => Err(error.into()),
+    }
 }

@@ -1,0 +1,286 @@
+//! Runs of modules that are cut off, stopped or taken over, and a state that somebody else has changed.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use adapters::terraform::Modules;
+use engine::port::{Doing, Executor, Task};
+use serde_json::{Value, json};
+
+use super::kubernetes::refused;
+use super::terraform::PATIENCE;
+use super::terraform_faults::is_running;
+use super::terraform_resource::{
+    Bed, apply, change, destroy, drift, keep, make, plan, settle, state,
+};
+
+/// Has it be applied until it waits at the gate.
+async fn begun(bed: &Bed, executor: &Modules, task: &mut Task) {
+    plan(executor, task).await.unwrap();
+    let Doing::Going { .. } = executor.apply(task).await.unwrap() else { panic!("it waits") };
+    bed.until_log("begun").await;
+}
+
+/// Asks until nothing goes on any more.
+async fn stop(executor: &Modules, task: &mut Task) {
+    let began = Instant::now();
+    while !executor.cancel(task).await.unwrap() {
+        assert!(began.elapsed() < PATIENCE, "it does not stop");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    keep(executor, task).await;
+}
+
+fn count(bed: &Bed, line: &str) -> usize {
+    bed.log().iter().filter(|known| *known == line).count()
+}
+
+#[tokio::test]
+async fn it_says_how_far_it_is() {
+    let (bed, mut task) = Bed::steps();
+    let executor = bed.executor();
+    begun(&bed, &executor, &mut task).await;
+    let began = Instant::now();
+    loop {
+        let now = executor.apply(&task).await.unwrap();
+        let Doing::Going { words, percent } = now else { panic!("it waits at the gate") };
+        if words == "Terraform is creating terraform_data.second (2 of 2)." {
+            assert_eq!(percent, Some(50));
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "{words}");
+    }
+    let said = task.log.take();
+    assert!(said.iter().any(|line| line.contains("second: Creating...")), "as it comes: {said:?}");
+    bed.open_gate();
+    let made = apply(&executor, &mut task).await.unwrap();
+    assert_eq!(made.outputs["id"], "cluster-of-ours");
+}
+
+#[tokio::test]
+async fn a_kill_in_the_middle_leaves_no_obstacle() {
+    let (bed, mut task) = Bed::steps();
+    let executor = bed.executor();
+    begun(&bed, &executor, &mut task).await;
+    let process = std::fs::read_to_string(bed.folder(&task).join("process")).unwrap();
+    let killed = Command::new("kill").args(["-KILL", "--", &format!("-{process}")]).status();
+    assert!(killed.unwrap().success());
+    drop(executor);
+    bed.open_gate();
+    task.fence += 1;
+    let next = bed.executor();
+    make(&next, &mut task).await.unwrap();
+    assert_eq!(count(&bed, "+ first"), 1, "{:?}", bed.log());
+    assert_eq!(drift(&next, &task).await, Vec::<String>::new());
+    destroy(&next, &mut task).await.unwrap();
+    assert!(!bed.folder(&task).exists());
+}
+
+#[tokio::test]
+async fn a_server_that_ends_interrupts_and_the_next_one_goes_on() {
+    let (bed, mut task) = Bed::steps();
+    let executor = bed.executor();
+    begun(&bed, &executor, &mut task).await;
+    drop(executor);
+    task.fence += 1;
+    let next = bed.executor();
+    let Doing::Going { .. } = next.apply(&task).await.unwrap() else { panic!("it is not made") };
+    keep(&next, &mut task).await;
+    bed.open_gate();
+    apply(&next, &mut task).await.unwrap();
+    assert_eq!(count(&bed, "+ first"), 1, "{:?}", bed.log());
+    assert_eq!(count(&bed, "+ second"), 1, "{:?}", bed.log());
+}
+
+#[tokio::test]
+async fn a_run_of_another_server_is_waited_for_and_told_of() {
+    let (bed, mut task) = Bed::steps();
+    let executor = bed.executor();
+    begun(&bed, &executor, &mut task).await;
+    task.fence += 1;
+    task.log.take();
+    let next = bed.executor();
+    let Doing::Going { words, .. } = next.apply(&task).await.unwrap() else { panic!("it waits") };
+    assert!(words.contains("terraform_data.second"), "{words}");
+    assert_eq!(next.observe(&task).await.is_err(), true, "nobody looks meanwhile");
+    assert!(task.log.take().iter().any(|line| line.contains("second: Creating...")));
+    bed.open_gate();
+    let made = apply(&next, &mut task).await.unwrap();
+    assert_eq!(made.outputs["id"], "cluster-of-ours");
+    assert_eq!(bed.log(), ["+ first", "begun", "+ second"], "it was made once");
+}
+
+#[tokio::test]
+async fn cancelling_really_stops_it() {
+    let (bed, mut task) = Bed::steps();
+    let executor = bed.executor();
+    begun(&bed, &executor, &mut task).await;
+    stop(&executor, &mut task).await;
+    let gate = bed.path().join("gate").display().to_string();
+    assert!(!is_running(&gate), "what it had started is gone, too");
+    assert!(state(&task)["resources"].to_string().contains("\"first\""), "what there is is known");
+    bed.open_gate();
+    assert_eq!(count(&bed, "+ second"), 0);
+    make(&executor, &mut task).await.unwrap();
+    assert_eq!((count(&bed, "+ first"), count(&bed, "+ second")), (1, 1), "{:?}", bed.log());
+}
+
+#[tokio::test]
+async fn cancelling_stops_the_run_of_another_server() {
+    let (bed, mut task) = Bed::steps();
+    let executor = bed.executor();
+    begun(&bed, &executor, &mut task).await;
+    // It knows nothing of it but its folder.
+    task.fence += 1;
+    stop(&bed.executor(), &mut task).await;
+    assert!(!is_running(&bed.path().join("gate").display().to_string()));
+}
+
+#[tokio::test]
+async fn what_does_not_listen_is_killed() {
+    let (mut bed, _) = Bed::steps();
+    bed.options.grace = Duration::from_secs(1);
+    // A program that plays Terraform, and does not care.
+    let deaf = bed.path().join("deaf");
+    let script = format!(
+        "#!/bin/sh\ncase $1 in version) echo Terraform v1.9.0; exit;; init) exit;; esac\n\
+         trap '' INT TERM\necho begun >> {0}/log\nwhile [ -d {0} ]; do sleep 0.1; done\n",
+        bed.path().display()
+    );
+    std::fs::write(&deaf, script).unwrap();
+    let rights = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(&deaf, rights).unwrap();
+    bed.options.program = deaf.clone();
+    let deaf = deaf.display().to_string();
+    for is_own in [true, false] {
+        let mut task = bed.task("steps", json!({}));
+        let executor = bed.executor();
+        let _ = std::fs::remove_file(bed.path().join("log"));
+        let Doing::Going { .. } = executor.plan(&task).await.unwrap() else { panic!("it goes") };
+        bed.until_log("begun").await;
+        assert!(is_running(&deaf));
+        let other = bed.executor();
+        stop(if is_own { &executor } else { &other }, &mut task).await;
+        assert!(!is_running(&deaf), "own: {is_own}");
+    }
+}
+
+#[tokio::test]
+async fn destroying_interrupts_what_is_being_made() {
+    let (bed, mut task) = Bed::steps();
+    let executor = bed.executor();
+    begun(&bed, &executor, &mut task).await;
+    destroy(&executor, &mut task).await.unwrap();
+    assert_eq!(bed.log().last().map(String::as_str), Some("- first"));
+    assert_eq!(count(&bed, "+ second"), 0);
+    assert!(!bed.folder(&task).exists());
+}
+
+#[tokio::test]
+async fn what_takes_longer_than_it_may_is_stopped_and_fails() {
+    let (mut bed, mut task) = Bed::steps();
+    bed.options.grace = Duration::from_secs(5);
+    task.with.insert("timeout_seconds".into(), json!(8));
+    let executor = bed.executor();
+    // On a loaded machine it may be stopped before it comes to what waits.
+    while !bed.log().contains(&"begun".to_owned()) {
+        let why = refused(make(&executor, &mut task).await);
+        assert!(why.contains("it took longer than 8 s and was stopped"), "{why}");
+    }
+    assert!(state(&task)["resources"].to_string().contains("\"first\""));
+    assert!(!is_running(&bed.path().join("gate").display().to_string()));
+}
+
+#[tokio::test]
+async fn who_was_taken_over_from_begins_nothing() {
+    let bed = Bed::disk();
+    let (old, new) = (bed.executor(), bed.executor());
+    let mut task = bed.task("disk", json!({"dir": bed.path(), "size": 1}));
+    task.fence = 7;
+    make(&new, &mut task).await.unwrap();
+    let mut behind = task.clone();
+    change(&mut behind, json!({"dir": bed.path(), "size": 2}));
+    behind.fence = 6;
+    let taken_over = "another server has taken over";
+    assert!(refused(plan(&old, &mut behind).await).contains(taken_over));
+    assert!(refused(apply(&old, &mut behind).await).contains(taken_over));
+    assert!(refused(destroy(&old, &mut behind).await).contains(taken_over));
+    assert!(refused(old.cancel(&behind).await).contains(taken_over));
+    assert!(refused(old.observe(&behind).await).contains(taken_over));
+    let adopted = old.adopt(&behind, "terraform_data.disk=1").await;
+    assert!(refused(adopted).contains(taken_over));
+    assert_eq!(drift(&new, &task).await, Vec::<String>::new(), "nothing was changed");
+}
+
+#[tokio::test]
+async fn a_state_that_somebody_replaced_is_refused_and_nothing_is_lost() {
+    let bed = Bed::disk();
+    let executor = bed.executor();
+    let mut task = bed.task("disk", json!({"dir": bed.path(), "size": 1}));
+    make(&executor, &mut task).await.unwrap();
+    let path = bed.folder(&task).join("terraform.tfstate");
+    let (kept, good) = (task.kept.clone(), std::fs::read_to_string(&path).unwrap());
+    let edits: [fn(&mut Value); 2] = [
+        |state| {
+            state["lineage"] = json!("somebody-else-s");
+            state["serial"] = json!(99);
+        },
+        |state| state["resources"][0]["instances"][0]["attributes"]["id"] = json!("other"),
+    ];
+    for edit in edits {
+        std::fs::write(&path, &good).unwrap();
+        bed.edit_state(&task, edit);
+        let theirs = std::fs::read_to_string(&path).unwrap();
+        for why in [
+            refused(plan(&executor, &mut task).await),
+            refused(apply(&executor, &mut task).await),
+            refused(destroy(&executor, &mut task).await),
+            refused(executor.observe(&task).await),
+        ] {
+            assert!(why.starts_with("somebody has changed the state of the module disk"), "{why}");
+        }
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), theirs, "it is not written over");
+        assert!(task.kept == kept, "what is kept is ours");
+    }
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(drift(&executor, &task).await, Vec::<String>::new(), "the kept one counts");
+}
+
+#[tokio::test]
+async fn a_newer_state_of_somebody_else_counts_and_is_told_of() {
+    let bed = Bed::disk();
+    let executor = bed.executor();
+    let mut task = bed.task("disk", json!({"dir": bed.path(), "size": 1}));
+    make(&executor, &mut task).await.unwrap();
+    task.log.take();
+    let told = "Somebody else has changed the state since the last run";
+    plan(&executor, &mut task).await.unwrap();
+    assert!(!task.log.take().iter().any(|line| line.starts_with(told)), "nobody has");
+    bed.edit_state(&task, |state| {
+        state["serial"] = json!(50);
+        state["resources"].as_array_mut().unwrap().remove(0);
+    });
+    change(&mut task, json!({"dir": bed.path(), "size": 1}));
+    make(&executor, &mut task).await.unwrap();
+    let said = task.log.take();
+    assert!(said.iter().any(|line| line.starts_with(told)), "{said:?}");
+    assert!(state(&task)["serial"].as_u64().unwrap() > 50);
+    assert_eq!(bed.log(), ["+ other"], "only what was taken out is made again");
+}
+
+#[tokio::test]
+async fn only_as_many_run_as_may() {
+    let (mut bed, mut task) = Bed::steps();
+    bed.options.at_once = 1;
+    let executor = bed.executor();
+    begun(&bed, &executor, &mut task).await;
+    let mut other = bed.task("steps", json!({"dir": bed.path()}));
+    other.id = model::ResourceId(model::Xid::new(1, [0; 5], 77));
+    executor.plan(&other).await.unwrap();
+    let answer = executor.plan(&other).await.unwrap();
+    let Doing::Going { words, .. } = answer else { panic!("{answer:?}") };
+    assert_eq!(words, "Terraform waits for its turn: 1 run at once.");
+    bed.open_gate();
+    settle(&executor, &mut task, async |executor, task| executor.apply(task).await).await.unwrap();
+    plan(&executor, &mut other).await.unwrap();
+}
