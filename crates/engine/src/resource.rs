@@ -22,6 +22,8 @@ use store::{Db, Scope};
 use crate::port::{Executor, Seal};
 use crate::{Error, Reconcile};
 
+pub use steps::missing;
+
 /// How long a server may be silent before another one takes over its steps.
 const LEASE: Duration = Duration::from_secs(20);
 /// How soon to ask again for what goes on by itself.

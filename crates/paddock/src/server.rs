@@ -1,5 +1,6 @@
 //! `paddock server`: puts the parts together, runs them, and takes them apart again in order.
 
+mod executors;
 mod fleet;
 mod link;
 mod logs;
@@ -21,9 +22,11 @@ use api::metrics_backend::MetricsBackend;
 use api::oidc::Oidc;
 use api::{App, NoLogs, Parts};
 use engine::cluster::{Providers, Terraform};
+use engine::environment::Environments;
 use engine::instance::{General, Instances};
 use engine::placement::Placement;
 use engine::port::Seal;
+use engine::resource::Resources;
 use engine::scaling::{self, Scaling};
 use engine::{Driver, Metrics, Options, deployment, housekeeping, local_agent, local_cluster};
 use model::cluster::Provider;
@@ -55,6 +58,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let (shelf, rulebook, rules) = rules::load(&settings.outside.rules)?;
     let (outside, mut foreign) = outside::build(&settings, &db)?;
     let providers = providers::build(&settings, outside.seal.clone());
+    let executors = executors::build(&settings, &db, &rules, &mut foreign)?;
     let of_fleet = FleetParts {
         oidc: fleet::tokens(settings.outside.oidc.as_ref(), &db)?,
         metrics: fleet::metrics(settings.outside.metrics_url.as_deref(), &db, &mut foreign)?,
@@ -77,7 +81,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     };
     let app = App::new(
         db.clone(),
-        api_settings(&settings, of_fleet, providers.as_ref(), runtime.as_deref()),
+        api::Settings {
+            executors: executors.known(),
+            ..api_settings(&settings, of_fleet, providers.as_ref(), runtime.as_deref())
+        },
         parts,
         stop.clone(),
     );
@@ -100,6 +107,11 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         .with(clusters)
         .with(Instances::new(db.clone(), rules.clone(), outside))
         .with(General { db: db.clone(), rules: rules.clone() })
+        .with(Environments::new(db.clone(), executors.probe.clone()))
+        .with(Resources::new(
+            db.clone(),
+            executors::asked_by(&executors, &settings, seal.clone(), name(&db, &settings)),
+        ))
         .with(Scaling::new(db.clone(), rules.clone(), placement.outlook()));
     task::spawn("pools", scaling::follow(db.clone(), rules, stop.clone()));
     let working = task::spawn("driver", driver.run(stop.clone()));
@@ -227,6 +239,7 @@ fn api_settings(
         sign_in: fleet::sign_in(settings.outside.sso.as_ref()),
         metrics: fleet.metrics,
         providers: served,
+        terraform_templates: settings.outside.terraform.publishers,
         ..api::Settings::default()
     }
 }

@@ -185,7 +185,9 @@ impl Workspace {
         let late = format!("{known}: it took longer than {limit} s and was stopped");
         if is_own {
             let last = self.progress();
-            return Fault::Refused(format!("{late}; what it had made is kept. The last of it: {last}"));
+            return Fault::Refused(format!(
+                "{late}; what it had made is kept. The last of it: {last}"
+            ));
         }
         Fault::Unavailable(format!("{late}; what it had made is kept, and it goes on from there"))
     }

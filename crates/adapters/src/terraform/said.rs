@@ -72,8 +72,7 @@ impl Workspace {
 
     /// Says something beside what the program says.
     fn note(&self, line: &str) -> io::Result<()> {
-        let mut notes =
-            File::options().create(true).append(true).open(self.at("notes.log"))?;
+        let mut notes = File::options().create(true).append(true).open(self.at("notes.log"))?;
         writeln!(notes, "{line}")
     }
 

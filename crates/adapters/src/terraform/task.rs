@@ -85,8 +85,8 @@ fn parted(
 
 /// What a resource gives to others: no output that is sensitive, or that has a secret in it.
 pub(super) fn applied(task: &Task, workspace: &Workspace, outputs: &Outputs) -> Applied {
-    let hidden = Hidden::of(&workspace.inputs.secret_variables)
-        .and_outputs(workspace.state().as_ref());
+    let hidden =
+        Hidden::of(&workspace.inputs.secret_variables).and_outputs(workspace.state().as_ref());
     let mut given = Map::new();
     for (name, value, is_sensitive) in outputs.all() {
         if is_sensitive {

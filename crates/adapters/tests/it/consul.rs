@@ -1,6 +1,6 @@
 //! Keys and values in a real Consul: made, changed, seen to have drifted, mended, taken away.
 
-use engine::port::{Executor, Observed, Task};
+use engine::port::{Doing, Executor, Observed, Task};
 use model::resource::Difference;
 use serde_json::{Value, json};
 use testing::programs::Consul;
@@ -156,7 +156,8 @@ async fn what_exists_already_is_refused_until_it_is_adopted() {
     assert!(why.starts_with("shop/a, shop/b already exist below shop/"), "{why}");
     assert!(why.contains("adopt “shop/”"), "{why}");
     assert_eq!(consul.keys("shop/").await, ["shop/a", "shop/b", "shop/z"], "nothing is left of it");
-    for (what, sentence) in [("web/", "what can be is the prefix, “shop/”"), ("", "“shop/”")] {
+    for (what, sentence) in [("web/", "what can be is the prefix, “shop/”"), ("", "“shop/”")]
+    {
         let why = refused(kv.adopt(&one, what).await);
         assert!(why.contains(sentence), "{why}");
     }

@@ -234,7 +234,10 @@ async fn a_module_is_planned_made_changed_and_destroyed() {
     assert!(!task.kept.contains_key("state"));
 
     let made = apply(&executor, &mut task).await.unwrap();
-    assert_eq!(Value::Object(made.outputs), json!({"size": "1 false", "shared": {"of": ["shared"]}}));
+    assert_eq!(
+        Value::Object(made.outputs),
+        json!({"size": "1 false", "shared": {"of": ["shared"]}})
+    );
     assert_eq!(bed.log(), ["+ other"]);
     assert_eq!(state(&task)["resources"].as_array().unwrap().len(), 2);
     let said = task.log.take();

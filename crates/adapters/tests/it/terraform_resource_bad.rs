@@ -48,8 +48,7 @@ async fn a_module_that_prints_secrets_is_contained() {
     let mut bed = Bed::new();
     bed.file("leak/main.tf", LEAK);
     let executor = bed.executor();
-    let variables =
-        |pin: &str| json!({"dir": bed.path(), "password": "vari-s3cret", "pin": format!("{pin}-s3cret")});
+    let variables = |pin: &str| json!({"dir": bed.path(), "password": "vari-s3cret", "pin": format!("{pin}-s3cret")});
     let mut task = bed.task("leak", variables("one"));
     let planned = plan(&executor, &mut task).await.unwrap();
     let made = apply(&executor, &mut task).await.unwrap();

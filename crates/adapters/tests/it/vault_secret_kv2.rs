@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adapters::vault::{Options, Secrets, SignIn};
-use engine::port::{Executor, Task};
+use engine::port::{Doing, Executor, Task};
 use model::Secret;
 use serde_json::{Value, json};
 use testing::TestClock;

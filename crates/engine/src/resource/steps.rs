@@ -24,7 +24,7 @@ impl Resources {
     /// One step of a resource that this server holds.
     pub(super) async fn step(&self, one: &Resource, of: &Environment) -> Result<Next, Error> {
         let Some(executor) = self.executors.get(one.node.executor) else {
-            let why = not_set(one.node.executor);
+            let why = missing(one.node.executor);
             self.explain(one, &why, one.progress).await?;
             if of.is_cancelled || of.status == environment::Status::Destroying {
                 return self.stop(one, of, None).await;
@@ -327,12 +327,15 @@ fn in_words(difference: &Difference) -> String {
     format!("{}: {} → {}", difference.field, shown(&difference.found), shown(&difference.made))
 }
 
-fn not_set(executor: template::Executor) -> String {
-    let flag = match executor {
-        template::Executor::Terraform => "--terraform-program and a folder --terraform-work",
-        template::Executor::ConsulKv => "--consul-addr",
-        template::Executor::VaultSecret => "--vault-addr and a way to sign in",
-        _ => "nothing",
+/// Why this server can't carry out such resources, and what to set.
+pub fn missing(executor: template::Executor) -> String {
+    let setting = match executor {
+        template::Executor::Terraform => "install terraform or tofu, or set --terraform-program,",
+        template::Executor::ConsulKv => "set --consul-addr",
+        template::Executor::VaultSecret => "set --vault-addr and --vault-token",
+        template::Executor::Service
+        | template::Executor::Deployment
+        | template::Executor::Command => "nothing is to be set;",
     };
-    format!("This server has no executor {executor}: set {flag} and start it again.")
+    format!("This server has no executor {executor}: {setting} and start it again.")
 }

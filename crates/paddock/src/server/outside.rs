@@ -28,9 +28,10 @@ pub(super) fn build(
     let set = &settings.outside;
     let dns = set.dns.as_ref().map(|dns| names(dns, db, &mut watched)).transpose()?;
     let sso = set.sso.as_ref().map(|sso| clients(sso, &mut watched)).transpose()?;
-    let seal: Arc<dyn Seal> = match &set.vault {
-        Some(set) => {
-            let options = vault::Options::new(&set.addr, set.token.clone(), &set.key);
+    let transit = set.vault.as_ref().and_then(|vault| Some((&vault.addr, vault.transit.as_ref()?)));
+    let seal: Arc<dyn Seal> = match transit {
+        Some((addr, (token, key))) => {
+            let options = vault::Options::new(addr, token.clone(), key);
             let vault = vault::Vault::new(options).context("--vault-addr")?;
             Arc::new(Guarded::new(vault, guard("Vault", &mut watched)))
         }
@@ -44,7 +45,7 @@ pub(super) fn build(
     Ok((Outside { dns, sso, seal, domain, rotate_every }, watched))
 }
 
-fn guard(name: &str, watched: &mut Vec<Arc<dyn Watched>>) -> Arc<Guard> {
+pub(super) fn guard(name: &str, watched: &mut Vec<Arc<dyn Watched>>) -> Arc<Guard> {
     guard_with(name, guard::Options::default(), watched)
 }
 

@@ -1,5 +1,6 @@
 //! Who makes clusters, as far as they are set up.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use adapters::kubernetes::Kubernetes;
@@ -17,9 +18,11 @@ pub(super) fn build(settings: &Settings, seal: Arc<dyn Seal>) -> Option<Provider
     let kubernetes: Arc<dyn port::Provider> =
         Arc::new(Kubernetes::new(Kubernetes::options(), || entropy::noise(&OsEntropy)));
     let mut all = vec![(Provider::Kubernetes, kubernetes.clone())];
-    if let Some(set) = &settings.outside.terraform {
+    let set = &settings.outside.terraform;
+    if let Some(modules) = &set.modules {
         let work = set.work.clone().unwrap_or_else(|| settings.data_dir.join("terraform"));
-        let mut options = terraform::Options::new(&set.program, &set.modules, work);
+        let program = set.program.as_deref().unwrap_or(Path::new("terraform"));
+        let mut options = terraform::Options::new(program, modules, work);
         options.pass.clone_from(&set.pass);
         let terraform = terraform::Terraform::new(terraform::Runner::new(options), kubernetes);
         all.push((Provider::Terraform, Arc::new(terraform)));

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use adapters::dns::route53::Keys;
+use adapters::vault::SignIn;
 use anyhow::{Context, bail};
+use api::Publishers;
 use model::Secret;
 use serde::Deserialize;
 
@@ -77,11 +79,20 @@ texts! {
     keycloak_client_id: "PADDOCK_KEYCLOAK_CLIENT_ID", "NAME";
     /// Its secret; better given as the variable
     keycloak_client_secret: "PADDOCK_KEYCLOAK_CLIENT_SECRET", "TEXT";
-    /// The Vault whose transit engine encrypts secrets [default: a key in the data directory does]
+    /// The Consul in which environments have their keys and values
+    consul_addr: "PADDOCK_CONSUL_ADDR", "URL";
+    /// The token for Consul, if it wants one; better given as the variable
+    consul_token: "PADDOCK_CONSUL_TOKEN", "TEXT";
+    /// The Vault in which environments have their secrets and certificates
     vault_addr: "PADDOCK_VAULT_ADDR", "URL";
     /// The token for Vault; better given as the variable
     vault_token: "PADDOCK_VAULT_TOKEN", "TEXT";
-    /// The name of the transit key there [default: paddock]
+    /// The role with which to sign in to Vault instead (AppRole)
+    vault_role_id: "PADDOCK_VAULT_ROLE_ID", "ID";
+    /// Its secret id; better given as the variable
+    vault_secret_id: "PADDOCK_VAULT_SECRET_ID", "TEXT";
+    /// The key of Vault's transit engine that encrypts what Paddock keeps [default: a key in the data
+    /// directory does]
     vault_transit_key: "PADDOCK_VAULT_TRANSIT_KEY", "NAME";
     /// Whose tokens (OIDC JWTs) are taken beside Paddock's own
     oidc_issuer: "PADDOCK_OIDC_ISSUER", "URL";
@@ -96,12 +107,18 @@ texts! {
     agent_image: "PADDOCK_AGENT_IMAGE", "IMAGE";
     /// A directory with Terraform modules that make clusters, one folder each
     terraform_modules: "PADDOCK_TERRAFORM_MODULES", "DIR";
-    /// The program that runs them: Terraform or OpenTofu [default: terraform]
+    /// The program that runs modules: Terraform or OpenTofu [default: terraform or tofu, if one of them
+    /// is there]
     terraform_program: "PADDOCK_TERRAFORM_PROGRAM", "FILE";
+    /// Who may publish templates with modules, which run programs on this machine: `admin` or
+    /// `everyone` [default: admin]
+    terraform_templates: "PADDOCK_TERRAFORM_TEMPLATES", "WHO";
     /// Where it works; several servers share this directory [default: in the data directory]
     terraform_work: "PADDOCK_TERRAFORM_WORK", "DIR";
     /// Variables of the server's environment that it gets, with commas between them
     terraform_pass: "PADDOCK_TERRAFORM_PASS", "NAMES";
+    /// How often what was made for environments is looked at, in seconds [default: 600]
+    observe_secs: "PADDOCK_OBSERVE_SECS", "SECONDS";
 }
 
 /// What holds.
@@ -112,20 +129,25 @@ pub(crate) struct Settings {
     pub(crate) dns: Option<Dns>,
     pub(crate) sso: Option<Sso>,
     pub(crate) sso_rotate_every: Option<Duration>,
+    pub(crate) consul: Option<Consul>,
     pub(crate) vault: Option<Vault>,
+    pub(crate) observe_every: Duration,
     pub(crate) oidc: Option<Oidc>,
     pub(crate) metrics_url: Option<String>,
     pub(crate) agents: Option<Agents>,
-    pub(crate) terraform: Option<Terraform>,
+    pub(crate) terraform: Terraform,
 }
 
-/// How Terraform modules make clusters.
+/// How Terraform modules make clusters and parts of environments.
 #[derive(Debug)]
 pub(crate) struct Terraform {
-    pub(crate) program: PathBuf,
-    pub(crate) modules: PathBuf,
+    /// None if there is none on this machine.
+    pub(crate) program: Option<PathBuf>,
+    /// Modules that make clusters.
+    pub(crate) modules: Option<PathBuf>,
     pub(crate) work: Option<PathBuf>,
     pub(crate) pass: Vec<String>,
+    pub(crate) publishers: Publishers,
 }
 
 /// What agents that Paddock installs are, and what they are told.
@@ -158,12 +180,20 @@ pub(crate) enum Sso {
     Keycloak { url: String, realm: String, client_id: String, client_secret: Secret },
 }
 
-/// What encrypts.
+/// Where environments have keys and values.
+#[derive(Debug)]
+pub(crate) struct Consul {
+    pub(crate) addr: String,
+    pub(crate) token: Option<Secret>,
+}
+
+/// Where environments have secrets.
 #[derive(Debug)]
 pub(crate) struct Vault {
     pub(crate) addr: String,
-    pub(crate) token: Secret,
-    pub(crate) key: String,
+    pub(crate) sign_in: SignIn,
+    /// The key of its transit engine that encrypts what is kept.
+    pub(crate) transit: Option<(Secret, String)>,
 }
 
 /// Whose tokens are taken.
@@ -184,15 +214,6 @@ impl Args {
         if let Some(domain) = &self.domain {
             model::name::dns_name("--domain", domain)?;
         }
-        let vault = self.vault_addr.as_deref().map(|addr| {
-            Ok::<_, anyhow::Error>(Vault {
-                addr: url("--vault-addr", addr)?,
-                token: self.vault_token.as_deref().map(Secret::new).context(
-                    "--vault-token: is needed with --vault-addr; give it as PADDOCK_VAULT_TOKEN",
-                )?,
-                key: self.vault_transit_key.clone().unwrap_or_else(|| "paddock".into()),
-            })
-        });
         let oidc = self.oidc_issuer.as_deref().map(|issuer| {
             let audience = self.oidc_audience.clone();
             Ok::<_, anyhow::Error>(Oidc { issuer: url("--oidc-issuer", issuer)?, audience })
@@ -202,7 +223,9 @@ impl Args {
             dns: self.dns()?,
             sso: self.sso()?,
             sso_rotate_every: self.sso_rotate_every()?,
-            vault: vault.transpose()?,
+            consul: self.consul()?,
+            vault: self.vault()?,
+            observe_every: self.observe_every()?,
             oidc: oidc.transpose()?,
             metrics_url: metrics_url.transpose()?,
             agents: self.agents()?,
@@ -255,23 +278,83 @@ impl Args {
         }
     }
 
-    fn terraform(&self) -> anyhow::Result<Option<Terraform>> {
-        let Some(modules) = self.terraform_modules.as_deref().map(PathBuf::from) else {
-            return Ok(None);
+    fn terraform(&self) -> anyhow::Result<Terraform> {
+        let modules = self.terraform_modules.as_deref().map(PathBuf::from);
+        if let Some(modules) = &modules {
+            if self.public_url.is_none() {
+                bail!("--public-url: is needed with --terraform-modules");
+            }
+            if !modules.is_dir() {
+                bail!("--terraform-modules: {} is no directory", modules.display());
+            }
+        }
+        let publishers = match self.terraform_templates.as_deref() {
+            None | Some("admin") => Publishers::Admin,
+            Some("everyone") => Publishers::Everyone,
+            Some(other) => {
+                bail!("--terraform-templates: {other:?} is neither admin nor everyone")
+            }
         };
-        if self.public_url.is_none() {
-            bail!("--public-url: is needed with --terraform-modules");
-        }
-        if !modules.is_dir() {
-            bail!("--terraform-modules: {} is no directory", modules.display());
-        }
         let names = self.terraform_pass.iter().flat_map(|names| names.split(','));
-        Ok(Some(Terraform {
-            program: self.terraform_program.as_deref().unwrap_or("terraform").into(),
+        Ok(Terraform {
+            program: self.terraform_program()?,
             modules,
             work: self.terraform_work.as_deref().map(PathBuf::from),
             pass: names.map(|name| name.trim().to_owned()).filter(|n| !n.is_empty()).collect(),
-        }))
+            publishers,
+        })
+    }
+
+    /// The program that is named, or the first that is there.
+    fn terraform_program(&self) -> anyhow::Result<Option<PathBuf>> {
+        let Some(named) = self.terraform_program.as_deref() else {
+            return Ok(["terraform", "tofu"].into_iter().find_map(on_path));
+        };
+        let found = match named.contains('/') {
+            true => Some(PathBuf::from(named)).filter(|path| path.is_file()),
+            false => on_path(named),
+        };
+        let found = found.with_context(|| format!("--terraform-program: there is no {named}"))?;
+        Ok(Some(found))
+    }
+
+    fn consul(&self) -> anyhow::Result<Option<Consul>> {
+        let Some(addr) = self.consul_addr.as_deref() else { return Ok(None) };
+        let token = self.consul_token.as_deref().map(Secret::new);
+        Ok(Some(Consul { addr: url("--consul-addr", addr)?, token }))
+    }
+
+    fn vault(&self) -> anyhow::Result<Option<Vault>> {
+        let Some(addr) = self.vault_addr.as_deref() else { return Ok(None) };
+        let addr = url("--vault-addr", addr)?;
+        let token = self.vault_token.as_deref().map(Secret::new);
+        let sign_in = match (&token, &self.vault_role_id, &self.vault_secret_id) {
+            (Some(token), None, None) => SignIn::Token(token.clone()),
+            (None, Some(role_id), Some(secret_id)) => SignIn::AppRole {
+                role_id: role_id.clone(),
+                secret_id: Secret::new(secret_id),
+                mount: "approle".into(),
+            },
+            (None, Some(_), None) => bail!("--vault-secret-id: is needed with --vault-role-id"),
+            (None, None, _) => bail!(
+                "--vault-token: is needed with --vault-addr, or --vault-role-id and --vault-secret-id; \
+                 give it as PADDOCK_VAULT_TOKEN"
+            ),
+            (Some(_), ..) => {
+                bail!("--vault-token: sign in with it or with --vault-role-id, not with both")
+            }
+        };
+        let transit = match (&self.vault_transit_key, token) {
+            (None, _) => None,
+            (Some(key), Some(token)) => Some((token, key.clone())),
+            (Some(_), None) => bail!("--vault-token: is needed with --vault-transit-key"),
+        };
+        Ok(Some(Vault { addr, sign_in, transit }))
+    }
+
+    fn observe_every(&self) -> anyhow::Result<Duration> {
+        let secs = self.observe_secs.as_deref();
+        super::number("--observe-secs", secs, 600, 1..=7 * 24 * 60 * 60).map(Duration::from_secs)
     }
 
     fn keys(&self) -> anyhow::Result<Keys> {
@@ -322,6 +405,12 @@ impl Args {
     }
 }
 
+/// The program of that name where programs are looked for.
+fn on_path(name: &str) -> Option<PathBuf> {
+    let dirs = std::env::var_os("PATH")?;
+    std::env::split_paths(&dirs).map(|dir| dir.join(name)).find(|path| path.is_file())
+}
+
 /// A URL of the web, without a final slash.
 fn url(name: &str, text: &str) -> anyhow::Result<String> {
     let is_web = text.starts_with("http://") || text.starts_with("https://");
@@ -346,6 +435,17 @@ mod tests {
             (Args { dns_server: set("127.0.0.1:53"), ..Args::default() }, "--dns-zone"),
             (Args { vault_addr: set("http://v"), ..Args::default() }, "--vault-token"),
             (Args { vault_addr: set("ftp://v"), ..Args::default() }, "--vault-addr"),
+            (
+                Args { vault_addr: set("http://v"), vault_role_id: set("r"), ..Args::default() },
+                "--vault-secret-id",
+            ),
+            (Args { consul_addr: set("consul:8500"), ..Args::default() }, "--consul-addr"),
+            (Args { terraform_templates: set("me"), ..Args::default() }, "--terraform-templates"),
+            (
+                Args { terraform_program: set("/not/there"), ..Args::default() },
+                "--terraform-program",
+            ),
+            (Args { observe_secs: set("0"), ..Args::default() }, "--observe-secs"),
             (Args { oidc_issuer: set("https://u:secret@h"), ..Args::default() }, "--oidc-issuer"),
             (Args { keycloak_url: set("http://k"), ..Args::default() }, "--keycloak-client-secret"),
             (

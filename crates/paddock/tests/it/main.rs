@@ -30,3 +30,4 @@ mod server_settings;
 mod server_stop;
 mod storm;
 mod terraform;
+mod web_shop;
