@@ -130,3 +130,43 @@ pub struct Environment {
     /// When it was gone.
     pub destroyed_at: Option<Time>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Status::{Deployed, Deploying, Destroyed, Destroying, Failed, Validating};
+    use super::*;
+
+    /// All steps that there are.
+    const STEPS: &[(Status, &[Status])] = &[
+        (Deploying, &[Validating, Failed, Destroying]),
+        (Validating, &[Deploying, Deployed, Failed, Destroying]),
+        (Deployed, &[Deploying, Failed, Destroying]),
+        (Failed, &[Deploying, Validating, Deployed, Destroying]),
+        (Destroying, &[Failed, Destroyed]),
+        (Destroyed, &[]),
+    ];
+
+    #[test]
+    fn there_are_these_steps_and_no_others() {
+        assert_eq!(STEPS.len(), Status::ALL.len());
+        for (from, to) in STEPS {
+            for next in Status::ALL {
+                assert_eq!(from.may_become(*next), to.contains(next), "{from} to {next}");
+            }
+        }
+    }
+
+    #[test]
+    fn people_read_the_six_statuses() {
+        let words: Vec<&str> = Status::ALL.iter().map(|status| status.words()).collect();
+        let expect = [
+            "Deploying",
+            "Deployed - Waiting / validating",
+            "Deployed - OK",
+            "Deployed - Fail",
+            "Destroying",
+            "Destroyed",
+        ];
+        assert_eq!(words, expect);
+    }
+}

@@ -202,3 +202,71 @@ pub fn outputs(all: &[Resource]) -> BTreeMap<String, Map<String, Value>> {
     let known = all.iter().filter(|one| one.print.is_some());
     known.map(|one| (one.node.name.clone(), one.outputs.clone())).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Status::{
+        Applied, Applying, Destroyed, Destroying, Drifted, Failed, Pending, Planning,
+    };
+    use super::*;
+    use crate::environment::examples::resource;
+
+    /// All steps that there are.
+    const STEPS: &[(Status, &[Status])] = &[
+        (Pending, &[Planning, Destroying, Applied, Failed, Destroyed]),
+        (Planning, &[Pending, Applying, Destroying, Applied, Failed]),
+        (Applying, &[Pending, Applied, Failed]),
+        (Applied, &[Pending, Drifted]),
+        (Drifted, &[Pending, Applied]),
+        (Failed, &[Pending]),
+        (Destroying, &[Pending, Planning, Failed, Destroyed]),
+        (Destroyed, &[]),
+    ];
+
+    #[test]
+    fn there_are_these_steps_and_no_others() {
+        assert_eq!(STEPS.len(), Status::ALL.len());
+        for (from, to) in STEPS {
+            for next in Status::ALL {
+                assert_eq!(from.may_become(*next), to.contains(next), "{from} to {next}");
+            }
+        }
+    }
+
+    fn needs(one: &Resource) -> Vec<&str> {
+        one.needs().map(String::as_str).collect()
+    }
+
+    #[test]
+    fn what_it_needs_stays_known_until_it_is_changed() {
+        let wish = |after: &[&str]| resource("a", after, Act::Nothing, Applied).node;
+        let mut one = resource("a", &["b"], Act::Nothing, Applied);
+        one.aim(Some(&wish(&["c"])), Act::Update);
+        one.status = Pending;
+        assert_eq!((needs(&one), one.act), (vec!["b"], Act::Update));
+        // Half changed, it may need both.
+        one.status = Failed;
+        one.attempts = 1;
+        assert_eq!(needs(&one), ["b", "c"]);
+        one.status = Pending;
+        one.aim(Some(&wish(&["d"])), Act::Update);
+        assert_eq!((needs(&one), one.attempts), (vec!["b", "c", "d"], 1));
+        one.aim(None, Act::Destroy);
+        assert_eq!((needs(&one), one.attempts, one.act), (vec!["b", "c", "d"], 0, Act::Destroy));
+
+        let mut same = resource("a", &["b"], Act::Nothing, Applied);
+        same.aim(Some(&wish(&["c"])), Act::Nothing);
+        assert_eq!((needs(&same), same.act), (vec!["c"], Act::Nothing));
+    }
+
+    #[test]
+    fn what_was_never_begun_needs_nothing() {
+        let mut one = resource("a", &["b"], Act::Create, Pending);
+        assert_eq!(needs(&one), Vec::<&str>::new());
+        one.fence = 1;
+        assert_eq!(needs(&one), ["b"]);
+        one.fence = 0;
+        one.status = Planning;
+        assert_eq!(needs(&one), ["b"]);
+    }
+}

@@ -65,15 +65,25 @@ pub(super) fn names(text: &str) -> Result<BTreeSet<String>, String> {
         return Ok(names);
     }
     for part in parts(text)? {
-        if let Part::Expression(source) = part {
-            word::check(source)?;
-            let compiled = LANGUAGE.compile_expression(source).map_err(|e| plain(source, &e))?;
-            let nested = compiled.undeclared_variables(true);
-            names.extend(nested.into_iter().filter(|name| name.starts_with("environment.")));
-            names.extend(compiled.undeclared_variables(false));
+        let Part::Expression(source) = part else { continue };
+        if word::is_path(source) {
+            note(source.trim(), &mut names);
+            continue;
         }
+        word::check(source)?;
+        let compiled = LANGUAGE.compile_expression(source).map_err(|e| plain(source, &e))?;
+        compiled.undeclared_variables(true).iter().for_each(|path| note(path, &mut names));
     }
     Ok(names)
+}
+
+/// Notes the name that a path begins with.
+fn note(path: &str, names: &mut BTreeSet<String>) {
+    let first = path.split('.').next().unwrap_or(path);
+    if first == "environment" && path != first {
+        names.insert(path.to_owned());
+    }
+    names.insert(first.to_owned());
 }
 
 /// The text with values in place of its expressions. A text that is one expression and nothing else
@@ -112,9 +122,13 @@ fn too_long() -> String {
 }
 
 fn evaluate(source: &str, scope: &Scope) -> Result<Value, String> {
-    word::check(source)?;
-    let compiled = LANGUAGE.compile_expression(source).map_err(|e| plain(source, &e))?;
-    let value = compiled.eval(scope).map_err(|e| plain(source, &e))?;
+    let value = if word::is_path(source) {
+        follow(source.trim(), scope).map_err(|e| plain(source, &e))?
+    } else {
+        word::check(source)?;
+        let compiled = LANGUAGE.compile_expression(source).map_err(|e| plain(source, &e))?;
+        compiled.eval(scope).map_err(|e| plain(source, &e))?
+    };
     if value.is_undefined() {
         return Err(format!("{{{{ {} }}}} has no value", source.trim()));
     }
@@ -129,6 +143,13 @@ fn evaluate(source: &str, scope: &Scope) -> Result<Value, String> {
         _ => false,
     };
     if is_long { Err(too_long()) } else { Ok(value) }
+}
+
+/// What a name and fields of it stand for: most expressions are no more, and need not be compiled.
+fn follow(path: &str, scope: &Scope) -> Result<minijinja::Value, minijinja::Error> {
+    let mut parts = path.split('.');
+    let first = parts.next().and_then(|name| scope.get(name)).cloned().unwrap_or_default();
+    parts.try_fold(first, |value, field| value.get_attr(field))
 }
 
 fn plain(source: &str, error: &minijinja::Error) -> String {

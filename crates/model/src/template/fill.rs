@@ -84,7 +84,7 @@ fn resource_called<'a>(name: &str, context: &'a Context) -> Option<&'a str> {
 }
 
 /// All that a node's expressions know without other resources.
-pub(super) fn scope(node: &Node, context: &Context) -> Scope {
+fn scope(node: &Node, context: &Context) -> Scope {
     let used = node.parameters.iter().filter_map(|name| {
         Some((name.clone(), Known::from_serialize(context.parameters.get(name)?)))
     });
@@ -96,7 +96,7 @@ pub(super) fn scope(node: &Node, context: &Context) -> Scope {
     scope
 }
 
-fn environment(context: &Context) -> Known {
+pub(super) fn environment(context: &Context) -> Known {
     Known::from_serialize(json!({"id": context.environment_id, "name": context.environment_name}))
 }
 

@@ -128,6 +128,16 @@ pub(super) fn order(after: &[Vec<usize>]) -> Vec<usize> {
     order
 }
 
+/// The order of all; what is on a cycle comes last.
+pub(super) fn complete_order(after: &[Vec<usize>]) -> Vec<usize> {
+    let mut order = order(after);
+    if order.len() < after.len() {
+        let found: HashSet<usize> = order.iter().copied().collect();
+        order.extend((0..after.len()).filter(|i| !found.contains(i)));
+    }
+    order
+}
+
 /// Collects the things that must be there before one, each once.
 pub(super) struct Edges {
     seen: Vec<usize>,

@@ -99,15 +99,36 @@ impl Existing {
 pub fn plan(nodes: &[Node], context: &Context, exists: &[Existing]) -> Plan {
     let there: HashMap<&str, &Existing> =
         exists.iter().filter(|one| !one.is_gone()).map(|one| (one.name.as_str(), one)).collect();
+    let wanted = Wanted::new(nodes);
+    let decisions = decide::all(&wanted, context, &there);
     let why = "it is in none of the templates any more";
-    let steps = order::steps(nodes, &decide::all(nodes, context, &there), exists, why);
+    let steps = order::steps(&wanted, &decisions, exists, why);
     hashed(steps, nodes, exists)
 }
 
 /// What has to be done so that nothing is left: what others need goes after them.
 pub fn plan_destruction(exists: &[Existing]) -> Plan {
     let why = "the environment shall not be there any more";
-    hashed(order::steps(&[], &[], exists, why), &[], exists)
+    hashed(order::steps(&Wanted::new(&[]), &[], exists, why), &[], exists)
+}
+
+/// What shall be there, with names looked up once.
+struct Wanted<'a> {
+    nodes: &'a [Node],
+    places: HashMap<&'a str, usize>,
+    /// The places of what each is after.
+    after: Vec<Vec<usize>>,
+}
+
+impl<'a> Wanted<'a> {
+    fn new(nodes: &'a [Node]) -> Self {
+        let places: HashMap<&str, usize> =
+            nodes.iter().enumerate().map(|(i, node)| (node.name.as_str(), i)).collect();
+        let place = |name: &String| places.get(name.as_str()).copied();
+        let after =
+            nodes.iter().map(|node| node.after.iter().filter_map(place).collect()).collect();
+        Self { nodes, places, after }
+    }
 }
 
 /// The print of what is done, of all that is wished, and of all that is there: what is done may be the

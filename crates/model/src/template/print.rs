@@ -9,17 +9,32 @@ use sha2::{Digest, Sha256};
 ///
 /// Every piece has its length before it, so that no two sequences of pieces are taken for one another.
 #[derive(Clone, Default)]
-pub(super) struct Print(Sha256);
+pub(super) struct Print {
+    hash: Sha256,
+    /// What was not taken in yet: many short pieces go faster together.
+    rest: Vec<u8>,
+}
+
+/// So many bytes are taken in at once.
+const TOGETHER: usize = 4096;
 
 impl Print {
     pub(super) fn text(&mut self, text: &str) -> &mut Self {
         self.number(text.len());
-        self.0.update(text.as_bytes());
+        self.bytes(text.as_bytes());
         self
     }
 
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.rest.extend_from_slice(bytes);
+        if self.rest.len() >= TOGETHER {
+            self.hash.update(&self.rest);
+            self.rest.clear();
+        }
+    }
+
     pub(super) fn number(&mut self, number: usize) -> &mut Self {
-        self.0.update((number as u64).to_le_bytes());
+        self.bytes(&(number as u64).to_le_bytes());
         self
     }
 
@@ -56,9 +71,10 @@ impl Print {
         self
     }
 
-    pub(super) fn done(self) -> String {
+    pub(super) fn done(mut self) -> String {
+        self.hash.update(&self.rest);
         let mut hex = String::with_capacity(64);
-        for byte in self.0.finalize() {
+        for byte in self.hash.finalize() {
             write!(hex, "{byte:02x}").expect("a string takes all that is written");
         }
         hex

@@ -89,9 +89,104 @@ fn all_goes_in_reverse_and_a_cancelled_one_waits_for_what_runs() {
 
 #[test]
 fn only_so_many_run_at_once() {
-    let all: Vec<_> =
+    let mut all: Vec<_> =
         (0..9).map(|i| resource(&format!("r{i}"), &[], Act::Create, Pending)).collect();
-    assert_eq!(turn(&environment(Status::Deploying), &all, 4).begin.len(), 4);
+    let now = turn(&environment(Status::Deploying), &all, 4);
+    assert_eq!(now.begin, [0, 1, 2, 3]);
+    assert_eq!(now.waits.len(), 5);
+    assert!(now.waits.iter().all(|(_, words)| words == "Waits for its turn."));
+    (all[0].status, all[1].status) = (Planning, Applied);
+    all[1].act = Act::Nothing;
+    (all[2].status, all[3].status) = (Failed, Going);
+    assert_eq!(turn(&environment(Status::Deploying), &all, 4).begin, [4, 5]);
+    assert!(turn(&environment(Status::Deploying), &all, 2).begin.is_empty());
+}
+
+#[test]
+fn what_is_replaced_waits_for_what_goes_for_good() {
+    let mut all = vec![
+        resource("base", &[], Act::Replace, Pending),
+        resource("mid", &["base"], Act::Destroy, Pending),
+        resource("top", &["mid"], Act::Destroy, Pending),
+        resource("else", &[], Act::Destroy, Pending),
+    ];
+    let now = check(Status::Deploying, &all, &["top"], None);
+    let waits = [
+        (0, "Waits until mid is gone, which needs it.".to_owned()),
+        (1, "Waits until top is gone, which needs it.".to_owned()),
+        (3, "Waits until everything else is made.".to_owned()),
+    ];
+    assert_eq!(now.waits, waits);
+    all.remove(2);
+    check(Status::Deploying, &all, &["mid"], None);
+    all.remove(1);
+    check(Status::Deploying, &all, &["base"], None);
+    (all[0].act, all[0].status) = (Act::Nothing, Applied);
+    check(Status::Deploying, &all, &["else"], None);
+}
+
+#[test]
+fn what_waits_for_each_other_goes_all_the_same() {
+    let mut all = vec![
+        resource("x", &[], Act::Nothing, Applied),
+        resource("a", &["b"], Act::Nothing, Applied),
+        resource("b", &["c", "x"], Act::Nothing, Applied),
+        resource("c", &["a"], Act::Nothing, Applied),
+    ];
+    check(Status::Destroying, &all, &["b"], None);
+    all.remove(2);
+    check(Status::Destroying, &all, &["x", "c"], None);
+    // What has failed is for users to look at; then it is tried again.
+    let failed =
+        [resource("a", &["b"], Act::Nothing, Applied), resource("b", &["a"], Act::Destroy, Failed)];
+    check(Status::Destroying, &failed, &[], Some(Status::Failed));
+}
+
+#[test]
+fn a_failure_to_go_keeps_what_it_needs_and_nothing_else() {
+    let mut failed = resource("user", &["base"], Act::Destroy, Failed);
+    failed.attempts = 1;
+    let all = [
+        resource("base", &[], Act::Destroy, Pending),
+        failed,
+        resource("other", &[], Act::Destroy, Pending),
+    ];
+    let now = check(Status::Deploying, &all, &["other"], None);
+    let why = "Waits until user is gone, which needs it, and failed.";
+    assert_eq!(now.waits, [(0, why.to_owned())]);
+    let now = check(Status::Deploying, &all[..2], &[], Some(Status::Failed));
+    assert!(now.outcome.unwrap().1.starts_with("user failed: no."));
+}
+
+#[test]
+fn a_cancelled_one_begins_nothing_and_says_what_is_left() {
+    let mut cancelled = environment(Status::Deploying);
+    cancelled.is_cancelled = true;
+    let mut all = [
+        resource("a", &[], Act::Nothing, Applied),
+        resource("b", &[], Act::Create, Pending),
+        resource("c", &["b"], Act::Create, Pending),
+    ];
+    let now = turn(&cancelled, &all, 8);
+    assert_eq!((now.begin, now.waits), (vec![], vec![]));
+    assert!(now.outcome.unwrap().1.starts_with("Cancelled; 2 of 3 not done."));
+    // It came too late: all is done.
+    for one in &mut all {
+        (one.act, one.status) = (Act::Nothing, Applied);
+    }
+    assert_eq!(turn(&cancelled, &all, 8).outcome.unwrap().0, Status::Validating);
+    cancelled.status = Status::Destroying;
+    assert_eq!(turn(&cancelled, &[], 8).outcome.unwrap().0, Status::Destroyed);
+    assert_eq!(turn(&cancelled, &all, 8).outcome.unwrap().0, Status::Failed);
+}
+
+#[test]
+fn nothing_is_called_done_that_is_not() {
+    // Nobody may begin anything, and so nothing is made.
+    let all = [resource("a", &[], Act::Create, Pending)];
+    let (to, why) = turn(&environment(Status::Deploying), &all, 0).outcome.unwrap();
+    assert_eq!(to, Status::Failed, "{why}");
+    check(Status::Deploying, &[], &[], Some(Status::Validating));
 }
 
 proptest! {
@@ -144,5 +239,45 @@ proptest! {
                 prop_assert!(place(&gone, before) > place(&gone, &one.node.name));
             }
         }
+    }
+
+    /// Whatever fails, all that does not need it is made, and nothing that needs it.
+    #[test]
+    fn failures_stay_with_those_who_need_them(
+        edges in proptest::collection::vec((0usize..12, 0usize..12), 0..30),
+        fails in proptest::collection::vec(any::<bool>(), 12),
+    ) {
+        let mut all: Vec<_> = (0..12).map(|i| {
+            let before = edges.iter().filter(|(to, from)| *to == i && from < to);
+            let after: Vec<_> = before.map(|(_, from)| format!("r{from}")).collect();
+            let after: Vec<_> = after.iter().map(String::as_str).collect();
+            resource(&format!("r{i}"), &after, Act::Create, Pending)
+        }).collect();
+        let mut to = None;
+        for _ in 0..20 {
+            let now = turn(&environment(Status::Deploying), &all, 3);
+            to = now.outcome.map(|(to, _)| to);
+            for &i in &now.begin {
+                let is_made = !fails[i];
+                all[i].act = if is_made { Act::Nothing } else { Act::Create };
+                all[i].status = if is_made { Applied } else { Failed };
+            }
+            if to.is_some() {
+                break;
+            }
+        }
+        let mut is_kept = vec![false; 12];
+        for i in 0..12 {
+            let needs_failed = edges.iter().any(|&(to, from)| to == i && from < to && is_kept[from]);
+            is_kept[i] = fails[i] || needs_failed;
+            let expect = match (needs_failed, fails[i]) {
+                (true, _) => Pending,
+                (false, true) => Failed,
+                (false, false) => Applied,
+            };
+            prop_assert_eq!(all[i].status, expect);
+        }
+        let all_made = is_kept.iter().all(|is_kept| !is_kept);
+        prop_assert_eq!(to, Some(if all_made { Status::Validating } else { Status::Failed }));
     }
 }

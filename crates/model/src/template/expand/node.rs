@@ -22,16 +22,45 @@ pub(super) fn all(
     distinct(&names)?;
     few_edges(&names, after)?;
     few_bytes(placed)?;
+    let sorted = Sorted::new(&names);
     let mut nodes = Vec::with_capacity(names.iter().map(Vec::len).sum());
     for i in graph::order(after) {
-        let mut before: Vec<&String> = after[i].iter().flat_map(|&other| &names[other]).collect();
-        before.sort_unstable();
+        let before = sorted.of(&after[i]);
         let print = common_print(&placed[i], parameters);
         for (index, name) in names[i].iter().enumerate() {
             nodes.push(one(&placed[i], name, index, &before, &print));
         }
     }
     Ok(nodes)
+}
+
+/// All names in order, and where those of each thing are among them: numbers are sorted much faster
+/// than names.
+struct Sorted<'a> {
+    all: Vec<&'a String>,
+    places: Vec<Vec<usize>>,
+}
+
+impl<'a> Sorted<'a> {
+    fn new(names: &'a [Vec<String>]) -> Self {
+        let own = names.iter().enumerate();
+        let mut all: Vec<(&String, usize)> =
+            own.flat_map(|(i, names)| names.iter().map(move |name| (name, i))).collect();
+        all.sort_unstable();
+        let mut places = vec![Vec::new(); names.len()];
+        for (place, (_, i)) in all.iter().enumerate() {
+            places[*i].push(place);
+        }
+        Self { all: all.into_iter().map(|(name, _)| name).collect(), places }
+    }
+
+    /// The names of some things, in order.
+    fn of(&self, things: &[usize]) -> Vec<&'a String> {
+        let mut places: Vec<usize> =
+            things.iter().flat_map(|&i| &self.places[i]).copied().collect();
+        places.sort_unstable();
+        places.into_iter().map(|place| self.all[place]).collect()
+    }
 }
 
 fn names(one: &Placed<'_>) -> Vec<String> {

@@ -72,6 +72,18 @@ fn quoted(text: &str, quote: char) -> Option<usize> {
     None
 }
 
+/// Is it a name and fields of it, like `bus.host`, and nothing else?
+pub(super) fn is_path(source: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_name = |name: &str| {
+        !name.starts_with(|c: char| c.is_ascii_digit())
+            && !name.is_empty()
+            && name.chars().all(is_part)
+            && !RESERVED.contains(&name)
+    };
+    source.len() <= MAX_WORDS && source.trim().split('.').all(is_name)
+}
+
 /// Refuses what is too large, and what is not on the lists.
 pub(super) fn check(source: &str) -> Result<(), String> {
     if source.len() > MAX_BYTES {

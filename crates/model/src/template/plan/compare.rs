@@ -5,11 +5,11 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::Existing;
 use super::decide::is_changed_in_place;
+use super::{Existing, Wanted};
 use crate::template::expression::{self, Scope};
 use crate::template::known::identifier;
-use crate::template::{Context, Node, fill};
+use crate::template::{Context, Names, Node, fill};
 
 /// What is different.
 #[derive(Debug, Default)]
@@ -27,15 +27,21 @@ pub(super) struct Comparison {
 /// Compares the nodes of one plan.
 pub(super) struct Compared<'a> {
     context: &'a Context,
-    names: HashSet<&'a str>,
+    wanted: &'a Wanted<'a>,
+    /// What parameters and the environment are.
+    known: Scope,
     /// What resources give, each worked out once.
     given: RefCell<HashMap<String, Option<minijinja::Value>>>,
 }
 
 impl<'a> Compared<'a> {
-    pub(super) fn new(nodes: &'a [Node], context: &'a Context) -> Self {
-        let names = nodes.iter().map(|node| node.name.as_str()).collect();
-        Self { context, names, given: RefCell::default() }
+    pub(super) fn new(wanted: &'a Wanted<'a>, context: &'a Context) -> Self {
+        let parameters = context.parameters.iter();
+        let mut known: Scope = parameters
+            .map(|(name, value)| (name.clone(), minijinja::Value::from_serialize(value)))
+            .collect();
+        known.insert("environment".to_owned(), fill::environment(context));
+        Self { context, wanted, known, given: RefCell::default() }
     }
 
     /// Compares field by field, as far as the fields can be known before the plan is carried out.
@@ -53,17 +59,17 @@ impl<'a> Compared<'a> {
         let applied = existing.applied.as_ref().unwrap_or(&nothing);
         let mut comparison = Comparison::default();
         let scope = self.scope(node, changing);
+        let may_move = node.outputs_of.iter().any(|name| changing.contains(name.as_str()));
         for (field, value) in &node.with {
             let before = applied.get(field);
             if !expression::is_within(value) {
                 comparison.note(field, before == Some(value));
                 continue;
             }
-            let named = resources_in(value, node);
-            let moving: Vec<&String> =
-                named.iter().filter(|name| changing.contains(name.as_str())).collect();
+            let mut moving = if may_move { resources_in(value, node) } else { Names::new() };
+            moving.retain(|name| changing.contains(name.as_str()));
             if !moving.is_empty() {
-                comparison.may_change.extend(moving.into_iter().cloned());
+                comparison.may_change.extend(moving);
                 comparison.may_replace |= !is_changed_in_place(node.executor, field);
                 continue;
             }
@@ -79,7 +85,12 @@ impl<'a> Compared<'a> {
     }
 
     fn scope(&self, node: &Node, changing: &HashSet<&str>) -> Scope {
-        let mut scope = fill::scope(node, self.context);
+        let names = node.parameters.iter().map(String::as_str).chain(["environment"]);
+        let known = names.filter_map(|name| Some((name.to_owned(), self.known.get(name)?.clone())));
+        let mut scope: Scope = known.collect();
+        if let Some(index) = node.index {
+            scope.insert("index".to_owned(), minijinja::Value::from(index));
+        }
         for resource in node.outputs_of.iter().filter(|name| !changing.contains(name.as_str())) {
             if let Some(given) = self.given_by(resource) {
                 scope.insert(identifier(resource), given);
@@ -92,7 +103,7 @@ impl<'a> Compared<'a> {
         if let Some(known) = self.given.borrow().get(resource) {
             return known.clone();
         }
-        let is_there = |name: &str| self.names.contains(name);
+        let is_there = |name: &str| self.wanted.places.contains_key(name);
         let given = fill::given(resource, &is_there, self.context);
         self.given.borrow_mut().insert(resource.to_owned(), given.clone());
         given
@@ -108,13 +119,13 @@ impl Comparison {
 }
 
 /// The resources that a value's expressions name.
-fn resources_in(value: &Value, node: &Node) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
+fn resources_in(value: &Value, node: &Node) -> Names {
+    let mut names = Names::new();
     collect(value, &mut names);
     node.outputs_of.iter().filter(|name| names.contains(&identifier(name))).cloned().collect()
 }
 
-fn collect(value: &Value, names: &mut BTreeSet<String>) {
+fn collect(value: &Value, names: &mut Names) {
     match value {
         Value::String(text) => names.extend(expression::names(text).unwrap_or_default()),
         Value::Array(items) => items.iter().for_each(|item| collect(item, names)),

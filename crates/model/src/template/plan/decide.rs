@@ -5,24 +5,24 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use super::compare::{Compared, Comparison};
-use super::{Act, Existing};
+use super::{Act, Existing, Wanted};
 use crate::resource::Status;
 use crate::template::{Context, Executor, Node, graph};
 
 /// What is done to a node, and why.
 pub(super) type Decision = (Act, String);
 
-/// Decides on every node, in the order of `nodes`.
+/// Decides on every node, in the order of the nodes.
 pub(super) fn all(
-    nodes: &[Node],
+    wanted: &Wanted,
     context: &Context,
     there: &HashMap<&str, &Existing>,
 ) -> Vec<Decision> {
-    let compared = Compared::new(nodes, context);
+    let compared = Compared::new(wanted, context);
     let mut changing: HashSet<&str> = HashSet::new();
-    let mut decisions: Vec<Decision> = vec![(Act::Nothing, String::new()); nodes.len()];
-    for i in in_order(nodes) {
-        let node = &nodes[i];
+    let mut decisions: Vec<Decision> = vec![(Act::Nothing, String::new()); wanted.nodes.len()];
+    for i in in_order(wanted) {
+        let node = &wanted.nodes[i];
         decisions[i] = match there.get(node.name.as_str()) {
             None => (Act::Create, "it is not there yet".to_owned()),
             Some(existing) => one(node, existing, &compared, &changing),
@@ -35,25 +35,12 @@ pub(super) fn all(
 }
 
 /// The places of nodes, each after those whose outputs it may use.
-fn in_order(nodes: &[Node]) -> Vec<usize> {
-    let mut seen: HashSet<&str> = HashSet::with_capacity(nodes.len());
-    let mut is_sorted = true;
-    for node in nodes {
-        is_sorted &= node.after.iter().all(|other| seen.contains(other.as_str()));
-        seen.insert(&node.name);
+fn in_order(wanted: &Wanted) -> Vec<usize> {
+    let is_sorted = |(i, after): (usize, &Vec<usize>)| after.iter().all(|&other| other < i);
+    if wanted.after.iter().enumerate().all(is_sorted) {
+        return (0..wanted.nodes.len()).collect();
     }
-    if is_sorted {
-        return (0..nodes.len()).collect();
-    }
-    let places: HashMap<&str, usize> =
-        nodes.iter().enumerate().map(|(i, node)| (node.name.as_str(), i)).collect();
-    let place = |name: &String| places.get(name.as_str()).copied();
-    let after: Vec<Vec<usize>> =
-        nodes.iter().map(|node| node.after.iter().filter_map(place).collect()).collect();
-    let mut order = graph::order(&after);
-    let found: HashSet<usize> = order.iter().copied().collect();
-    order.extend((0..nodes.len()).filter(|i| !found.contains(i)));
-    order
+    graph::complete_order(&wanted.after)
 }
 
 fn one(

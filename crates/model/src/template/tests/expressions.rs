@@ -172,6 +172,20 @@ proptest! {
         }
     }
 
+    /// Paths are followed without the compiler, and mean what they mean to it.
+    #[test]
+    fn a_path_is_what_it_is_in_brackets(
+        path in "(name|list|bus|on|nobody|environment)(\\.(host|all|port|x|id|if|0)){0,3}",
+    ) {
+        let (short, long) = (format!("{{{{ {path} }}}}"), format!("{{{{ ({path}) }}}}"));
+        prop_assert_eq!(expression::names(&short).ok(), expression::names(&long).ok());
+        let of = |text: &str| expression::render(text, &scope());
+        let words = |text: &str| {
+            of(text).map_err(|why| why.split("}}").last().unwrap_or_default().to_owned())
+        };
+        prop_assert_eq!(words(&short), words(&long));
+    }
+
     #[test]
     fn plain_texts_are_themselves(text in "[^{]{0,40}") {
         prop_assert_eq!(expression::render(&text, &Scope::new()), Ok(Value::String(text)));

@@ -75,7 +75,7 @@ fn live(seed: u64) {
 
 #[test]
 fn whatever_fails_all_is_as_wished_in_the_end() {
-    for seed in 0..1500 {
+    for seed in 0..200 {
         let lived = std::panic::catch_unwind(|| live(seed));
         assert!(lived.is_ok(), "seed {seed}");
     }
