@@ -7,6 +7,7 @@ pub(crate) mod denied_owner;
 pub(crate) mod deployment;
 pub(crate) mod event;
 pub(crate) mod explain;
+pub(crate) mod graph;
 pub(crate) mod health;
 pub(crate) mod instance;
 pub(crate) mod invite;
@@ -17,6 +18,7 @@ pub(crate) mod organization;
 pub(crate) mod queue;
 pub(crate) mod quota;
 pub(crate) mod scaling;
+pub(crate) mod search;
 pub(crate) mod token;
 pub(crate) mod user;
 
@@ -80,4 +82,6 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(health::self_readiness))
         .routes(routes!(health::self_started))
         .routes(routes!(health::self_ping))
+        .routes(routes!(search::search))
+        .routes(routes!(graph::graph))
 }

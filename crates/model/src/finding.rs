@@ -132,7 +132,8 @@ impl Query {
 
     /// May whoever asks see it, and is it of the kind that is wanted?
     fn admits(&self, kind: Kind, owner: Option<OrganizationId>) -> bool {
-        let is_visible = self.organization.is_none() || owner.is_none() || owner == self.organization;
+        let is_visible =
+            self.organization.is_none() || owner.is_none() || owner == self.organization;
         is_visible && self.kind.is_none_or(|wanted| wanted == kind)
     }
 }

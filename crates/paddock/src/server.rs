@@ -21,6 +21,7 @@ use api::metrics_backend::MetricsBackend;
 use api::oidc::Oidc;
 use api::{App, NoLogs, Parts};
 use engine::cluster::{Providers, Terraform};
+use engine::finding::{self, Finder};
 use engine::instance::{General, Instances};
 use engine::placement::Placement;
 use engine::port::Seal;
@@ -60,6 +61,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         metrics: fleet::metrics(settings.outside.metrics_url.as_deref(), &db, &mut foreign)?,
     };
     let placement = Placement::new(db.clone(), settings.placement.clone(), name(&db, &settings));
+    let finder = Finder::new(db.clone());
     let mut runtime = None;
     if settings.local_agent {
         runtime = Some(runtime::start(settings.runtime.clone()).await?);
@@ -74,6 +76,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         rules: rules.clone(),
         seal: outside.seal.clone(),
         foreign,
+        finder: finder.clone(),
     };
     let app = App::new(
         db.clone(),
@@ -101,6 +104,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         .with(Instances::new(db.clone(), rules.clone(), outside))
         .with(General { db: db.clone(), rules: rules.clone() })
         .with(Scaling::new(db.clone(), rules.clone(), placement.outlook()));
+    task::spawn("search", finding::follow(finder, stop.clone()));
     task::spawn("pools", scaling::follow(db.clone(), rules, stop.clone()));
     let working = task::spawn("driver", driver.run(stop.clone()));
     let placing = task::spawn("placement", placement.run(stop.clone()));

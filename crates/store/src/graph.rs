@@ -123,7 +123,8 @@ async fn named(read: &mut Read, scope: Scope, kind: Kind, name: &str) -> Result<
         1 => Ok(node(found.remove(0))),
         _ => {
             let ids: Vec<String> = found.iter().map(|one| one.id.to_string()).collect();
-            let several = format!("several are called {name}; give the id of one: {}", ids.join(", "));
+            let several =
+                format!("several are called {name}; give the id of one: {}", ids.join(", "));
             Err(model::Invalid::new("subject", several).into())
         }
     }
@@ -201,7 +202,8 @@ async fn edges(
             .then("ORDER BY 1, 2 LIMIT ?", &most)
             .all(read)
             .await?;
-        let edge = |mut row: Row| Ok(Edge { from: row.take()?, to: row.take()?, why: relation.why });
+        let edge =
+            |mut row: Row| Ok(Edge { from: row.take()?, to: row.take()?, why: relation.why });
         edges.extend(readable(rows, edge));
     }
     Ok(edges)
@@ -210,7 +212,8 @@ async fn edges(
 /// Those of these that are there and may be seen.
 async fn seen(read: &mut Read, scope: Scope, kind: Kind, ids: &[Xid]) -> Result<Vec<Node>> {
     let own = scope.organization();
-    let is_seen = |one: &Document| own.is_none() || one.organization.is_none() || one.organization == own;
+    let is_seen =
+        |one: &Document| own.is_none() || one.organization.is_none() || one.organization == own;
     let found = finding::some(read, kind, ids).await?;
     Ok(found.into_iter().filter(is_seen).map(node).collect())
 }

@@ -256,9 +256,10 @@ fn ids(text: &str) -> Option<(Xid, Xid)> {
 /// What of a document a word stands for: the best of it.
 fn matched(word: &Word, id: Xid, words: &BTreeMap<String, Place>) -> Option<Matched> {
     let typed = Typed { letters: &word.letters, allowed: word.allowed };
-    let id = ids(&word.text()).filter(|(from, to)| (*from..=*to).contains(&id)).map(|(from, to)| {
-        (Grade { typos: 0, field: Field::Id, is_begun: from != to }, id.to_string())
-    });
+    let id =
+        ids(&word.text()).filter(|(from, to)| (*from..=*to).contains(&id)).map(|(from, to)| {
+            (Grade { typos: 0, field: Field::Id, is_begun: from != to }, id.to_string())
+        });
     let graded = words.iter().filter_map(|(text, place)| {
         let (typos, is_begun) = typed.grade(text)?;
         Some((Grade { typos, field: place.field(), is_begun }, text.clone()))

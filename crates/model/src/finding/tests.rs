@@ -129,7 +129,8 @@ fn equals_are_ordered_by_name_and_then_by_id() {
 
 #[test]
 fn an_organization_sees_its_own_and_what_is_nobodys() {
-    let theirs = Document { organization: Some(organization(2)), ..document(1, Kind::User, "web-1") };
+    let theirs =
+        Document { organization: Some(organization(2)), ..document(1, Kind::User, "web-1") };
     let shared = Document { organization: None, ..document(2, Kind::Cluster, "web-2") };
     let index = Index::new([theirs, shared, document(3, Kind::Cluster, "web-3")]);
     let seen = |organization, kind| {

@@ -22,8 +22,10 @@ pub(super) fn take(
     if found.len() > FEW.max(limit) {
         let (_, (_, cut), _) = found.select_nth_unstable_by_key(limit - 1, |(_, score)| *score);
         let cut = *cut;
-        let (mut kept, tied): (Vec<_>, Vec<_>) =
-            found.into_iter().filter(|(_, score)| *score <= cut).partition(|(_, score)| *score < cut);
+        let (mut kept, tied): (Vec<_>, Vec<_>) = found
+            .into_iter()
+            .filter(|(_, score)| *score <= cut)
+            .partition(|(_, score)| *score < cut);
         let room = limit - kept.len();
         kept.extend(first(tied, room, by_order));
         found = kept;

@@ -86,7 +86,8 @@ pub(super) fn of(document: &Document) -> BTreeMap<String, Place> {
     let whole = Some(joined(&document.name)).filter(|word| !word.is_empty());
     let whole = whole.map(|word| (word, Place::Whole));
     let mut words = BTreeMap::new();
-    for (word, place) in whole.into_iter().chain(parts).chain(tags.chain(described).take(MAX_WORDS)) {
+    for (word, place) in whole.into_iter().chain(parts).chain(tags.chain(described).take(MAX_WORDS))
+    {
         // The better places come first.
         words.entry(word).or_insert(place);
     }

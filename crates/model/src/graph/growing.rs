@@ -68,9 +68,7 @@ impl Growing {
 
     /// Adds what was found, as far as those at its far end may be seen: they are among `nodes`, or known.
     pub fn add(&mut self, found: &[Found], mut nodes: Vec<Node>) {
-        nodes.sort_by(|a, b| {
-            (rank(a.kind), &a.name, a.id).cmp(&(rank(b.kind), &b.name, b.id))
-        });
+        nodes.sort_by(|a, b| (rank(a.kind), &a.name, a.id).cmp(&(rank(b.kind), &b.name, b.id)));
         for node in nodes {
             if self.known.contains_key(&node.id) {
                 continue;

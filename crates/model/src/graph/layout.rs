@@ -51,7 +51,8 @@ impl Neighbours {
         let mut layers = vec![0; self.after.len()];
         let mut waits: Vec<usize> = self.before.iter().map(Vec::len).collect();
         let mut is_done = vec![false; waits.len()];
-        let mut open: Vec<usize> = (0..waits.len()).filter(|node| waits[*node] == 0).rev().collect();
+        let mut open: Vec<usize> =
+            (0..waits.len()).filter(|node| waits[*node] == 0).rev().collect();
         let mut stuck = 0;
         loop {
             let node = match open.pop() {

@@ -84,8 +84,13 @@ fn dot_is_written_so_that_nothing_in_a_name_ends_it() {
     let dot = shop().to_dot();
     assert!(dot.starts_with("digraph paddock {\n"), "{dot}");
     assert!(dot.contains("label=\"What shop needs\""), "{dot}");
-    assert!(dot.contains("label=\"shop\\nenvironment · deployed\", color=\"#2f9e5b\", penwidth=3];"));
-    assert!(dot.contains("label=\"web \\\"<&>\\\" \\\\ of a very long name indeed\\ndeployment"), "{dot}");
+    assert!(
+        dot.contains("label=\"shop\\nenvironment · deployed\", color=\"#2f9e5b\", penwidth=3];")
+    );
+    assert!(
+        dot.contains("label=\"web \\\"<&>\\\" \\\\ of a very long name indeed\\ndeployment"),
+        "{dot}"
+    );
     let made = format!("\"{}\" -> \"{}\" [label=\"made\"];", id(3), id(4));
     assert!(dot.contains(&made), "{dot}");
 }

@@ -20,9 +20,9 @@ impl Tone {
             Some("ready" | "running" | "completed" | "deployed" | "applied" | "published") => {
                 Tone::Good
             }
-            Some("failed" | "unreachable" | "drifted" | "preempted" | "suspended" | "deprecated") => {
-                Tone::Bad
-            }
+            Some(
+                "failed" | "unreachable" | "drifted" | "preempted" | "suspended" | "deprecated",
+            ) => Tone::Bad,
             Some(_) => Tone::Busy,
         }
     }

@@ -49,7 +49,8 @@ impl After {
             Direction::Dependencies => &self.before,
             Direction::Dependents => &self.after,
         };
-        let edges = ids.iter().flat_map(|id| near.get(id).into_iter().flatten().map(|far| (*id, *far)));
+        let edges =
+            ids.iter().flat_map(|id| near.get(id).into_iter().flatten().map(|far| (*id, *far)));
         let found = edges.map(|(near, far)| {
             let (from, to) = match direction {
                 Direction::Dependencies => (near, far),
@@ -72,7 +73,8 @@ impl After {
         environments.dedup();
         let mut parts = Vec::new();
         for ids in batches(&environments) {
-            let select = "SELECT id, environment_id, name, node FROM resource WHERE deleted_at IS NULL AND ";
+            let select =
+                "SELECT id, environment_id, name, node FROM resource WHERE deleted_at IS NULL AND ";
             let rows = Select::new(select).one_of("environment_id", &ids).text(" ORDER BY id");
             parts.extend(readable(rows.all(read).await?, from_row));
         }

@@ -27,7 +27,8 @@ fn score(document: &Document, query: &Query) -> Option<Score> {
             Some((typos, place.field(), is_begun))
         });
         let id = document.id.to_string();
-        let of_id = (text.len() >= 4 && id.starts_with(&text)).then_some((0, Field::Id, text != id));
+        let of_id =
+            (text.len() >= 4 && id.starts_with(&text)).then_some((0, Field::Id, text != id));
         let (typos, field, is_begun) = of_words.chain(of_id).min()?;
         score.typos += typos;
         score.distance += field as u8;
@@ -55,8 +56,7 @@ pub(super) fn distance(a: &[char], b: &[char]) -> u8 {
                 _ => {
                     let wrong = table[i - 1][j - 1] + u8::from(a[i - 1] != b[j - 1]);
                     let least = wrong.min(table[i - 1][j] + 1).min(table[i][j - 1] + 1);
-                    let is_swapped =
-                        i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+                    let is_swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
                     if is_swapped { least.min(table[i - 2][j - 2] + 1) } else { least }
                 }
             };

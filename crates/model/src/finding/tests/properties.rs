@@ -10,9 +10,39 @@ use super::{document, id, oracle, organization};
 
 /// Words that are often near each other, or the beginning of each other.
 const WORDS: [&str; 33] = [
-    "a", "b", "b1", "ab", "ba", "abc", "acb", "abca", "abcd", "bacd", "abcdefg", "abcdegf", "abcdefgh",
-    "abcedfgh", "bacdefhg", "abcdefghi", "xabcdefg", "1", "12", "1234", "1243", "web", "wbe", "web1",
-    "web12", "web1234", "wbe1243", "shop", "shops", "shpo", "Zoë", "zoe", "ZOÉS",
+    "a",
+    "b",
+    "b1",
+    "ab",
+    "ba",
+    "abc",
+    "acb",
+    "abca",
+    "abcd",
+    "bacd",
+    "abcdefg",
+    "abcdegf",
+    "abcdefgh",
+    "abcedfgh",
+    "bacdefhg",
+    "abcdefghi",
+    "xabcdefg",
+    "1",
+    "12",
+    "1234",
+    "1243",
+    "web",
+    "wbe",
+    "web1",
+    "web12",
+    "web1234",
+    "wbe1243",
+    "shop",
+    "shops",
+    "shpo",
+    "Zoë",
+    "zoe",
+    "ZOÉS",
 ];
 
 fn word() -> impl Strategy<Value = String> {
@@ -21,7 +51,8 @@ fn word() -> impl Strategy<Value = String> {
 
 /// Up to `most` words with something between them.
 fn text(most: usize) -> impl Strategy<Value = String> {
-    let parts = prop::collection::vec((select(WORDS.to_vec()), select(vec!["-", " ", "=", ""])), 0..=most);
+    let parts =
+        prop::collection::vec((select(WORDS.to_vec()), select(vec!["-", " ", "=", ""])), 0..=most);
     parts.prop_map(|parts| parts.into_iter().flat_map(|(word, gap)| [word, gap]).collect())
 }
 
@@ -54,8 +85,10 @@ fn changes() -> impl Strategy<Value = Change> {
 }
 
 fn queries() -> impl Strategy<Value = Query> {
-    let ids = (0u32..22, 3usize..=20).prop_map(|(n, length)| id(n).to_string()[..length].to_owned());
-    let texts = prop_oneof![3 => (word(), text(2)).prop_map(|(a, b)| a + &b), 3 => word(), 1 => ids];
+    let ids =
+        (0u32..22, 3usize..=20).prop_map(|(n, length)| id(n).to_string()[..length].to_owned());
+    let texts =
+        prop_oneof![3 => (word(), text(2)).prop_map(|(a, b)| a + &b), 3 => word(), 1 => ids];
     (texts, prop::option::of(select(KINDS.to_vec())), 0u32..3, 1usize..12).prop_map(
         |(text, kind, owner, limit)| Query {
             kind: kind.filter(|_| limit % 2 == 0),
