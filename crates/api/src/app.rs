@@ -4,6 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::finding::Finder;
 use engine::placement::Outlook;
 use engine::port::{Seal, Watched};
 use engine::rules::Rules;
@@ -111,6 +112,8 @@ pub struct Parts<'a> {
     pub seal: Arc<dyn Seal>,
     /// The foreign systems in use.
     pub foreign: Vec<Arc<dyn Watched>>,
+    /// Search.
+    pub finder: Finder,
 }
 
 /// The application. Cheap to clone.
@@ -133,6 +136,7 @@ pub struct Inner {
     pub(crate) rules: Rules,
     pub(crate) seal: Arc<dyn Seal>,
     pub(crate) foreign: Vec<Arc<dyn Watched>>,
+    pub(crate) finder: Finder,
     /// What replicas elsewhere say.
     pub(crate) relay: Relay,
     pub(crate) started_at: Time,
@@ -161,6 +165,7 @@ impl App {
             rules: parts.rules,
             seal: parts.seal,
             foreign: parts.foreign,
+            finder: parts.finder,
             relay: Relay::default(),
             started_at: db.now(),
             db: db.clone(),

@@ -9,6 +9,7 @@ pub(crate) mod environment;
 pub(crate) mod event;
 pub(crate) mod executor;
 pub(crate) mod explain;
+pub(crate) mod graph;
 pub(crate) mod health;
 pub(crate) mod instance;
 pub(crate) mod invite;
@@ -20,6 +21,7 @@ pub(crate) mod queue;
 pub(crate) mod quota;
 pub(crate) mod resource;
 pub(crate) mod scaling;
+pub(crate) mod search;
 pub(crate) mod template;
 pub(crate) mod token;
 pub(crate) mod user;
@@ -116,4 +118,6 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(health::self_readiness))
         .routes(routes!(health::self_started))
         .routes(routes!(health::self_ping))
+        .routes(routes!(search::search))
+        .routes(routes!(graph::graph))
 }

@@ -9,6 +9,7 @@ pub mod deployment;
 mod driver;
 pub mod environment;
 pub mod executor;
+pub mod finding;
 pub mod housekeeping;
 pub mod instance;
 pub mod local_agent;

@@ -9,6 +9,8 @@ pub mod cluster;
 pub mod deployment;
 pub mod environment;
 pub mod event;
+pub mod finding;
+pub mod graph;
 pub mod id;
 pub mod instance;
 pub mod invalid;

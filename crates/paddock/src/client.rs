@@ -12,6 +12,7 @@ mod error;
 mod events;
 mod follow;
 mod format;
+mod graph;
 mod http;
 mod invite;
 mod login;
@@ -27,6 +28,7 @@ mod prompt;
 mod queue;
 mod quota;
 mod resources;
+mod search;
 mod service;
 mod service_account;
 mod sse;
@@ -92,6 +94,10 @@ pub(crate) enum Command {
     Quota,
     /// What waits for room, first in line first
     Queue(queue::Args),
+    /// Finds anything by its name, id, tags or description
+    Search(search::Args),
+    /// What something needs, and what breaks if it goes
+    Graph(graph::Args),
     /// What has happened, and with -f what happens
     Events(events::Args),
     /// For the platform administrator: quota, instances of everybody, denied owners
@@ -134,6 +140,8 @@ async fn dispatch(global: Global, command: Command, printer: &mut Printer) -> Re
         Command::ServiceAccount(args) => service_account::run(args, &api, printer).await,
         Command::Quota => quota::run(&api, printer).await,
         Command::Queue(args) => queue::run(args, &api, printer).await,
+        Command::Search(args) => search::run(args, &api, printer).await,
+        Command::Graph(args) => graph::run(args, &api, printer).await,
         Command::Events(args) => events::run(args, &api, printer).await,
         Command::Admin(command) => admin::run(*command, &api, printer).await,
     }

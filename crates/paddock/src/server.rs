@@ -23,6 +23,7 @@ use api::oidc::Oidc;
 use api::{App, NoLogs, Parts};
 use engine::cluster::{Providers, Terraform};
 use engine::environment::Environments;
+use engine::finding::{self, Finder};
 use engine::instance::{General, Instances};
 use engine::placement::Placement;
 use engine::port::Seal;
@@ -64,6 +65,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         metrics: fleet::metrics(settings.outside.metrics_url.as_deref(), &db, &mut foreign)?,
     };
     let placement = Placement::new(db.clone(), settings.placement.clone(), name(&db, &settings));
+    let finder = Finder::new(db.clone());
     let mut runtime = None;
     if settings.local_agent {
         runtime = Some(runtime::start(settings.runtime.clone()).await?);
@@ -78,6 +80,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         rules: rules.clone(),
         seal: outside.seal.clone(),
         foreign,
+        finder: finder.clone(),
     };
     let app = App::new(
         db.clone(),
@@ -113,6 +116,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
             executors::asked_by(&executors, &settings, seal.clone(), name(&db, &settings)),
         ))
         .with(Scaling::new(db.clone(), rules.clone(), placement.outlook()));
+    task::spawn("search", finding::follow(finder, stop.clone()));
     task::spawn("pools", scaling::follow(db.clone(), rules, stop.clone()));
     let working = task::spawn("driver", driver.run(stop.clone()));
     let placing = task::spawn("placement", placement.run(stop.clone()));

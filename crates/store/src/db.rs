@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use crate::entropy::Ids;
 use crate::{Clock, Entropy, Error, Result, cluster, migration, organization, work};
 
-pub(crate) use select::Select;
+pub(crate) use select::{Select, batches};
 pub use sqlite::Durability;
 pub use value::{Column, Param, Row, Value};
 pub(crate) use value::{Json, params, readable};

@@ -8,6 +8,7 @@ use api::{App, Lines, Logs, Parts};
 use engine::cluster::Providers;
 use engine::environment::Environments;
 use engine::executor::{Commands, Deployments, Services};
+use engine::finding::{self, Finder};
 use engine::instance::{General, Instances, Outside};
 use engine::placement::{self, Placement};
 use engine::port::{Dns, Seal, Sso};
@@ -216,6 +217,8 @@ async fn run(db: &Db, settings: TestSettings, stop: Stop) -> Client {
         drop(rulebook);
     });
     let seal: Arc<dyn Seal> = settings.seal;
+    let finder = Finder::new(db.clone());
+    task::spawn("search", finding::follow(finder.clone(), stop.clone()));
     let parts = Parts {
         metrics: &metrics,
         outlook: placement.outlook(),
@@ -223,6 +226,7 @@ async fn run(db: &Db, settings: TestSettings, stop: Stop) -> Client {
         rules: rules.clone(),
         seal: seal.clone(),
         foreign: Vec::new(),
+        finder,
     };
     let mut api = settings.api;
     if settings.provider.is_some() {

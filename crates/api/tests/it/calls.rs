@@ -315,6 +315,8 @@ fn platform(on: &Things) -> Vec<Entry> {
         "GET /api/v1/self/readiness",
         "GET /api/v1/self/started",
         "GET /api/v1/self/ping",
+        "GET /api/v1/search",
+        "GET /api/v1/graph",
     ];
     table.extend(none.map(|name| (name, Value::Null, vec![])));
     table

@@ -11,6 +11,7 @@ mod client_deployment;
 mod client_faults;
 mod client_help;
 mod client_logs;
+mod client_search;
 mod client_service;
 mod fake;
 mod fleet;

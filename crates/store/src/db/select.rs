@@ -63,3 +63,20 @@ impl<'a> Select<'a> {
         read.all(&self.sql, &self.params).await
     }
 }
+
+/// How many subjects one statement asks for; what is asked for is filled up to one of these, so
+/// that there are few different statements.
+const BATCHES: [usize; 3] = [1, 8, 64];
+
+/// The ids in parts, each of one of few sizes; the last is repeated to fill a part.
+pub(crate) fn batches<T: Copy>(ids: &[T]) -> Vec<Vec<T>> {
+    let largest = BATCHES[BATCHES.len() - 1];
+    let parts = ids.chunks(largest).map(|part| {
+        let size = BATCHES.into_iter().find(|size| *size >= part.len()).unwrap_or(largest);
+        let mut part = part.to_vec();
+        let last = part[part.len() - 1];
+        part.resize(size, last);
+        part
+    });
+    parts.collect()
+}

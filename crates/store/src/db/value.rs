@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use model::{
     ClusterId, DeploymentId, EnvironmentId, InstanceId, InviteId, OrganizationId, Quantity,
-    ResourceId, TemplateId, Time, UserId,
+    ResourceId, TemplateId, Time, UserId, Xid,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -181,6 +181,7 @@ macro_rules! words {
     )*};
 }
 words!(
+    Xid,
     OrganizationId,
     UserId,
     InviteId,

@@ -5,7 +5,7 @@ use model::replica::Replica;
 use model::{DeploymentId, OrganizationId, Place, ReplicaId, Time};
 
 use super::{columns, from_row, replica, take_if_there};
-use crate::db::{Select, params, readable, sql};
+use crate::db::{Select, batches, params, readable, sql};
 use crate::{Error, Page, Read, Result, Scope, Tx};
 
 /// Deployments with their replicas, as placement sees them.
@@ -21,7 +21,7 @@ pub async fn all(read: &mut Read, page: &Page) -> Result<Standing> {
 /// These deployments, as far as they exist.
 pub async fn some(read: &mut Read, ids: &[DeploymentId]) -> Result<Standing> {
     let mut deployments = Vec::new();
-    for ids in replica::batches(ids) {
+    for ids in batches(ids) {
         let select =
             concat!("SELECT ", columns!(), " FROM deployment WHERE deleted_at IS NULL AND ");
         let rows = Select::new(select).one_of("id", &ids).all(read).await?;

@@ -8,7 +8,7 @@ use model::log::LogLine;
 use model::replica::{Replica, summary};
 use model::{ClusterId, DeploymentId, Place, ReplicaId};
 
-use crate::db::{Counter, Json, Row, Select, params, sql};
+use crate::db::{Counter, Json, Row, Select, batches, params, sql};
 use crate::{Error, Read, Result, Tx, capacity};
 
 macro_rules! columns {
@@ -17,10 +17,6 @@ macro_rules! columns {
          placed_at, started_at"
     };
 }
-
-/// How many subjects one statement asks for; what is asked for is filled up to one of these, so
-/// that there are few different statements.
-const BATCHES: [usize; 3] = [1, 8, 64];
 
 /// The replicas of a deployment, by number.
 pub async fn of(read: &mut Read, deployment: DeploymentId) -> Result<Vec<Replica>> {
@@ -37,19 +33,6 @@ pub async fn of_all(read: &mut Read, deployments: &[DeploymentId]) -> Result<Vec
         found.extend(rows.all(read).await?);
     }
     found.into_iter().map(from_row).collect()
-}
-
-/// The ids in parts, each of one of few sizes; the last is repeated to fill a part.
-pub(super) fn batches(ids: &[DeploymentId]) -> Vec<Vec<DeploymentId>> {
-    let largest = BATCHES[BATCHES.len() - 1];
-    let parts = ids.chunks(largest).map(|part| {
-        let size = BATCHES.into_iter().find(|size| *size >= part.len()).unwrap_or(largest);
-        let mut part = part.to_vec();
-        let last = part[part.len() - 1];
-        part.resize(size, last);
-        part
-    });
-    parts.collect()
 }
 
 /// Makes so many replicas that wait. Their numbers have never been used before.

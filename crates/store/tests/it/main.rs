@@ -4,6 +4,7 @@
 
 mod capacity;
 mod event;
+mod finding;
 mod follower;
 mod giving_up;
 mod group_commit;

@@ -1,0 +1,117 @@
+//! Graphs as callers see them: JSON, DOT and SVG, whose things are in them, and what is refused.
+
+use serde_json::{Value, json};
+use testing::{Client, on_both_engines};
+
+use crate::world::{World, names_field, refused};
+
+async fn graph(client: &Client, query: &str) -> Value {
+    client.get(&format!("/api/v1/graph?{query}")).await.expect(200)
+}
+
+fn ids(graph: &Value) -> Vec<&str> {
+    graph["nodes"].as_array().unwrap().iter().map(|node| node["id"].as_str().unwrap()).collect()
+}
+
+/// The kind of what came back.
+async fn kind_of(client: &Client, query: &str, accept: Option<&str>) -> String {
+    let mut request = client.request("GET", &format!("/api/v1/graph?{query}"));
+    if let Some(accept) = accept {
+        request = request.header("accept", accept);
+    }
+    let answer = client.send(request).await;
+    assert_eq!(answer.status, 200, "{query}: {:#}", answer.json);
+    answer.headers["content-type"].to_str().unwrap().to_owned()
+}
+
+on_both_engines! {
+    async fn a_deployment_needs_its_cluster_and_breaks_without(engine: Engine) {
+        let world = World::new(engine).await;
+        let (cluster, deployment) = (&world.ours.cluster, &world.ours.deployment);
+        let needs = graph(&world.ann, &format!("subject={deployment}")).await;
+        assert_eq!(ids(&needs), [deployment, cluster]);
+        assert_eq!(needs["edges"], json!([{"from": deployment, "to": cluster, "why": "runs on"}]));
+        assert_eq!(needs["truncated"], false);
+        assert_eq!(needs["nodes"][0]["status"], "running");
+        assert_eq!(needs["nodes"][1]["href"], format!("/api/v1/clusters/{cluster}"));
+        let breaks = graph(&world.ann, "subject=cluster/main&direction=dependents&depth=1").await;
+        assert!(ids(&breaks).contains(&deployment.as_str()), "{breaks:#}");
+        let instance = graph(&world.ann, "subject=instance/mine&direction=dependencies").await;
+        assert_eq!(instance["nodes"][0]["id"], world.ours.instance.as_str());
+        assert_eq!(instance["nodes"][1]["kind"], "cluster");
+    }
+
+    async fn graphs_are_written_as_they_are_wanted(engine: Engine) {
+        let world = World::new(engine).await;
+        let (ann, subject) = (&world.ann, format!("subject={}", world.ours.deployment));
+        for (format, accept, want) in [
+            ("", None, "application/json"),
+            ("&format=json", Some("image/svg+xml"), "application/json"),
+            ("&format=dot", None, "text/vnd.graphviz"),
+            ("&format=svg", None, "image/svg+xml"),
+            ("", Some("text/vnd.graphviz"), "text/vnd.graphviz"),
+            ("", Some("image/svg+xml;q=0.9, application/json"), "image/svg+xml"),
+            ("", Some("text/html, */*"), "application/json"),
+        ] {
+            let kind = kind_of(ann, &format!("{subject}{format}"), accept).await;
+            assert_eq!(kind, want, "{format} {accept:?}");
+        }
+    }
+
+    async fn nothing_of_others_is_in_a_graph(engine: Engine) {
+        let world = World::new(engine).await;
+        let theirs = &world.theirs;
+        for id in [&theirs.cluster, &theirs.deployment, &theirs.instance] {
+            let answer = world.ann.get(&format!("/api/v1/graph?subject={id}")).await;
+            refused(&answer, id);
+            assert_eq!(answer.status, 404);
+            world.zoe.get(&format!("/api/v1/graph?subject={id}")).await.expect(200);
+            world.admin.get(&format!("/api/v1/graph?subject={id}")).await.expect(200);
+        }
+        let query = format!("subject={}&direction=dependents", world.ours.cluster);
+        let seen = graph(&world.ann, &query).await;
+        for id in [&theirs.cluster, &theirs.deployment, &theirs.instance] {
+            assert!(!ids(&seen).contains(&id.as_str()), "{seen:#}");
+        }
+        // Two clusters are called so; each owner means their own, the administrator must say which.
+        assert_eq!(graph(&world.zoe, "subject=cluster/main").await["nodes"][0]["id"], theirs.cluster.as_str());
+        let several = world.admin.get("/api/v1/graph?subject=cluster/main").await;
+        names_field(&several, "subject", "several");
+        assert!(several.json.to_string().contains(theirs.cluster.as_str()), "{:#}", several.json);
+    }
+
+    async fn bad_questions_are_refused_with_what_is_allowed(engine: Engine) {
+        let world = World::new(engine).await;
+        let good = format!("subject={}", world.ours.cluster);
+        for (query, field) in [
+            (String::new(), "subject"),
+            ("subject=".into(), "subject"),
+            ("subject=x".into(), "subject"),
+            ("subject=cluster/".into(), "subject"),
+            ("subject=rhino/x".into(), "subject"),
+            ("subject=user/ann".into(), "subject"),
+            (format!("{good}&direction=sideways"), "direction"),
+            (format!("{good}&direction="), "direction"),
+            (format!("{good}&depth=0"), "depth"),
+            (format!("{good}&depth=2001"), "depth"),
+            (format!("{good}&depth=deep"), "depth"),
+            (format!("{good}&format=png"), "format"),
+        ] {
+            let answer = world.ann.get(&format!("/api/v1/graph?{query}")).await;
+            names_field(&answer, field, &query);
+        }
+        for query in [
+            "subject=9m4e2mr0ui3e8a215n4g".to_owned(),
+            "subject=cluster/nothing".into(),
+            "subject=shop@1.0.0".into(),
+            "subject=template/shop@1.0.0".into(),
+            format!("subject={}", world.ours.organization),
+            format!("subject={}", world.ours.invite),
+        ] {
+            let answer = world.ann.get(&format!("/api/v1/graph?{query}")).await;
+            refused(&answer, &query);
+            assert_eq!(answer.status, 404, "{query}");
+        }
+        world.paddock.client.get(&format!("/api/v1/graph?{good}")).await.expect(401);
+    }
+}

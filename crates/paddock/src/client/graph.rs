@@ -1,0 +1,78 @@
+//! `paddock graph`: what something needs, and what breaks if it goes.
+
+mod tree;
+
+use super::call::Call;
+use super::error::Error;
+use super::http::Api;
+use super::print::Printer;
+use tree::Graph;
+
+/// `paddock graph`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+dot is for Graphviz, svg is a drawing; both go to stdout.
+
+Example:
+  paddock graph environment/shop
+  paddock graph cluster/prod --direction dependents
+  paddock graph web-shop@1.4.0 --direction dependents --format svg > shop.svg")]
+pub(crate) struct Args {
+    /// An id, a template as name@version, or kind/name: environment, template, resource, deployment,
+    /// instance or cluster
+    subject: String,
+    /// What it needs, or what needs it and breaks if it goes
+    #[arg(long, value_enum, default_value_t)]
+    direction: Direction,
+    /// How many steps away at most [default: as far as it goes]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=2000))]
+    depth: Option<u16>,
+    /// How it is printed
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Direction {
+    #[default]
+    Dependencies,
+    Dependents,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    // A tree of lines, for people.
+    #[default]
+    Table,
+    Dot,
+    Svg,
+    Json,
+}
+
+/// Prints the graph.
+pub(crate) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
+    let (direction, from_subject) = match args.direction {
+        Direction::Dependencies => ("dependencies", true),
+        Direction::Dependents => ("dependents", false),
+    };
+    let format = match args.format {
+        Format::Dot => "dot",
+        Format::Svg => "svg",
+        Format::Table | Format::Json => "json",
+    };
+    let call = Call::get(&["graph"])
+        .query("subject", Some(args.subject))
+        .query("direction", Some(direction))
+        .query("depth", args.depth)
+        .query("format", Some(format));
+    let answer = api.send(&call).await?;
+    if args.format != Format::Table {
+        return printer.text(&answer.body);
+    }
+    let graph: Graph = api.read(&answer)?;
+    printer.answer(&answer, || Ok(graph.tree(from_subject)))?;
+    if graph.truncated {
+        printer.note("there is more than can be shown; for less see --depth");
+    }
+    Ok(())
+}

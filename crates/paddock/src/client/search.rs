@@ -1,0 +1,118 @@
+//! `paddock search`: finds anything by what is remembered of it.
+
+use serde::Deserialize;
+
+use super::call::Call;
+use super::error::Error;
+use super::format;
+use super::http::Api;
+use super::print::Printer;
+use super::table::Table;
+
+/// `paddock search`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+All words must be there, in names, ids, tags or descriptions. Beginnings are enough, and longer words may
+be mistyped.
+
+Example:
+  paddock search web shop
+  paddock search databsae --kind environment --limit 5")]
+pub(crate) struct Args {
+    /// What to look for
+    #[arg(required = true, value_name = "WORDS")]
+    words: Vec<String>,
+    /// Only of one kind: organization, user, cluster, deployment, instance, template, environment or
+    /// resource
+    #[arg(long)]
+    kind: Option<String>,
+    /// The most to list
+    #[arg(long, value_name = "N", default_value_t = 20,
+        value_parser = clap::value_parser!(u16).range(1..=100))]
+    limit: u16,
+}
+
+#[derive(Debug, Deserialize)]
+struct Results {
+    items: Vec<Item>,
+}
+
+/// The part of what was found that the table shows.
+#[derive(Debug, Deserialize)]
+struct Item {
+    kind: String,
+    id: String,
+    name: String,
+    #[serde(default)]
+    status: Option<String>,
+    #[serde(default)]
+    matched: Vec<Match>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Match {
+    field: String,
+    word: String,
+    #[serde(default)]
+    typos: u8,
+}
+
+/// Lists what was found.
+pub(crate) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
+    let call = Call::get(&["search"])
+        .query("q", Some(args.words.join(" ")))
+        .query("kind", args.kind)
+        .query("limit", Some(args.limit));
+    let answer = api.send(&call).await?;
+    let found: Results = api.read(&answer)?;
+    printer.answer(&answer, || Ok(table(&found)))?;
+    if found.items.is_empty() {
+        printer.note("nothing was found; fewer words, or the beginning of one, find more");
+    } else if found.items.len() >= usize::from(args.limit) {
+        printer.note(&format!("listed the best {}; for more see --limit", args.limit));
+    }
+    Ok(())
+}
+
+fn table(found: &Results) -> String {
+    let header = ["KIND", "NAME", "STATUS", "ID", "MATCHED"];
+    found.items.iter().fold(Table::new(&header), |table, item| table.row(row(item))).render()
+}
+
+fn row(item: &Item) -> [String; 5] {
+    [
+        item.kind.clone(),
+        item.name.clone(),
+        format::optional(item.status.as_ref()),
+        item.id.clone(),
+        format::join(item.matched.iter().map(matched)),
+    ]
+}
+
+/// Where a word was found; with a `~` if it was mistyped.
+fn matched(one: &Match) -> String {
+    let sign = if one.typos > 0 { "~" } else { "=" };
+    format!("{}{sign}{}", one.field, one.word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_found_is_shown_with_the_reason() {
+        let found: Results = serde_json::from_str(
+            r#"{"items":[{"kind":"environment","id":"1","name":"web-shop","status":"deployed",
+                "matched":[{"field":"name","word":"web","typos":0},
+                           {"field":"tag","word":"shop","typos":1}]},
+                {"kind":"user","id":"2","name":"ann","status":null}]}"#,
+        )
+        .unwrap();
+        let want = "\
+KIND         NAME      STATUS    ID  MATCHED
+environment  web-shop  deployed  1   name=web,tag~shop
+user         ann       -         2   -
+";
+        assert_eq!(table(&found), want);
+    }
+}
