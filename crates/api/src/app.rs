@@ -9,6 +9,7 @@ use engine::port::{Seal, Watched};
 use engine::rules::Rules;
 use model::Time;
 use model::cluster::{Patience, Provider};
+use model::template::Executor;
 use store::deployment::Limits;
 use store::{Db, Stop, task};
 
@@ -47,6 +48,20 @@ pub struct Settings {
     pub max_service_accounts: i64,
     /// Whose clusters can be asked for.
     pub providers: Vec<Provider>,
+    /// Who may publish templates with modules of Terraform.
+    pub terraform_templates: Publishers,
+    /// Who can carry out resources; with each that can't, which setting it lacks.
+    pub executors: Vec<(Executor, Option<String>)>,
+}
+
+/// Who may publish something that has programs be run on the server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Publishers {
+    /// The platform administrator alone.
+    #[default]
+    Admin,
+    /// Whoever is signed in.
+    Everyone,
 }
 
 impl Default for Settings {
@@ -63,6 +78,10 @@ impl Default for Settings {
             metrics: MetricsBackend::default(),
             max_service_accounts: 50,
             providers: vec![Provider::Local, Provider::Agent],
+            terraform_templates: Publishers::default(),
+            executors: [Executor::Service, Executor::Deployment, Executor::Command]
+                .map(|own| (own, None))
+                .to_vec(),
         }
     }
 }

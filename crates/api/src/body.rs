@@ -9,10 +9,17 @@ use tokio::time::Instant;
 
 use crate::Problem;
 
-/// The largest body that is read.
-const LIMIT: usize = 1024 * 1024;
-/// How much of a larger one is taken in and thrown away before it is refused.
-const HEARD_OUT: usize = 8 * LIMIT;
+/// The largest body that is read, of most calls.
+pub(crate) const LIMIT: usize = 1024 * 1024;
+/// The largest archive with a template and its modules.
+pub(crate) const ARCHIVE_LIMIT: usize = 8 * LIMIT;
+/// The one call that takes archives.
+const TEMPLATES: &str = "/api/v1/templates";
+
+/// The largest body that is read by the call of this path.
+pub(crate) fn limit(path: &str) -> usize {
+    if path == TEMPLATES { ARCHIVE_LIMIT } else { LIMIT }
+}
 
 /// A JSON body. Whether unknown fields are refused is up to the type.
 pub(crate) struct Json<T>(pub(crate) T);
@@ -56,44 +63,60 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalJ
 pub(crate) struct Deadline(pub(crate) Instant);
 
 /// All of a body, if it is not too large and comes in time.
-pub(crate) async fn whole(body: Body, deadline: Option<Deadline>) -> Result<Bytes, Problem> {
-    let Some(Deadline(at)) = deadline else { return collect(body).await };
-    tokio::time::timeout_at(at, collect(body)).await.unwrap_or_else(|_| {
+pub(crate) async fn whole(
+    body: Body,
+    limit: usize,
+    deadline: Option<Deadline>,
+) -> Result<Bytes, Problem> {
+    let Some(Deadline(at)) = deadline else { return collect(body, limit).await };
+    tokio::time::timeout_at(at, collect(body, limit)).await.unwrap_or_else(|_| {
         let detail = "The body did not come to its end in time.";
         Err(Problem::new(StatusCode::REQUEST_TIMEOUT, detail))
     })
 }
 
-async fn collect(body: Body) -> Result<Bytes, Problem> {
+async fn collect(body: Body, limit: usize) -> Result<Bytes, Problem> {
     let (mut chunks, mut all, mut size) = (body.into_data_stream(), Vec::new(), 0);
     // Whoever is still sending does not hear an answer: what is too large is heard out, in reason.
-    while size <= HEARD_OUT
+    let heard_out = (8 * LIMIT).max(2 * limit);
+    while size <= heard_out
         && let Some(chunk) = chunks.next().await
     {
         let chunk = chunk.map_err(|_| {
             Problem::new(StatusCode::BAD_REQUEST, "The body could not be read to its end.")
         })?;
         size += chunk.len();
-        if size <= LIMIT {
+        if size <= limit {
             all.extend_from_slice(&chunk);
         }
     }
-    if size > LIMIT {
-        let detail = "The body is larger than 1 MiB.";
+    if size > limit {
+        let detail = format!("The body is larger than {} MiB.", limit >> 20);
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail));
     }
     Ok(all.into())
 }
 
 async fn read(request: Request) -> Result<Bytes, Problem> {
+    read_up_to(request, LIMIT).await
+}
+
+/// All of a request's body, if it has at most `limit` bytes.
+pub(crate) async fn read_up_to(request: Request, limit: usize) -> Result<Bytes, Problem> {
     let deadline = request.extensions().get().copied();
-    whole(request.into_body(), deadline).await
+    whole(request.into_body(), limit, deadline).await
+}
+
+/// What the body is said to be, in lower case and without parameters.
+pub(crate) fn content_type(request: &Request) -> String {
+    let text = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
+    let essence = text.unwrap_or_default().split(';').next().unwrap_or_default();
+    essence.trim().to_ascii_lowercase()
 }
 
 fn is_json(request: &Request) -> bool {
-    let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
-    let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    essence.eq_ignore_ascii_case("application/json") || essence.ends_with("+json")
+    let essence = content_type(request);
+    essence == "application/json" || essence.ends_with("+json")
 }
 
 fn require_json(is_json: bool) -> Result<(), Problem> {

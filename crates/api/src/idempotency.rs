@@ -13,7 +13,7 @@ use serde::Serialize;
 use store::idempotency::{self, Answer};
 use store::{Tx, entropy};
 
-use crate::body::whole;
+use crate::body::{limit, whole};
 use crate::caller::Caller;
 use crate::{App, Problem};
 
@@ -37,7 +37,7 @@ pub(crate) async fn digest(request: Request, next: Next) -> Response {
     }
     let (mut parts, body) = request.into_parts();
     let deadline = parts.extensions.get().copied();
-    let bytes = match whole(body, deadline).await {
+    let bytes = match whole(body, limit(parts.uri.path()), deadline).await {
         Ok(bytes) => bytes,
         Err(problem) => return problem.into_response(),
     };
@@ -89,20 +89,46 @@ impl Once {
         self.finish_showing(app, tx, by, body, body, headers).await
     }
 
+    /// The same for what is asked for and takes its time: 202.
+    pub(crate) async fn accept(
+        self,
+        app: &App,
+        tx: Tx,
+        by: &Caller,
+        body: &impl Serialize,
+        headers: impl axum::response::IntoResponseParts,
+    ) -> Result<Response, Problem> {
+        let body = serde_json::to_string(body).expect("answers are plain data");
+        self.end(app, tx, by, (StatusCode::ACCEPTED, body.clone(), body), headers).await
+    }
+
     /// The same, for an answer that shows more than may be kept.
     pub(crate) async fn finish_showing(
         self,
         app: &App,
-        mut tx: Tx,
+        tx: Tx,
         by: &Caller,
         kept: &impl Serialize,
         shown: &impl Serialize,
         headers: impl axum::response::IntoResponseParts,
     ) -> Result<Response, Problem> {
+        let kept = serde_json::to_string(kept).expect("answers are plain data");
+        let shown = serde_json::to_string(shown).expect("answers are plain data");
+        self.end(app, tx, by, (StatusCode::CREATED, kept, shown), headers).await
+    }
+
+    async fn end(
+        self,
+        app: &App,
+        mut tx: Tx,
+        by: &Caller,
+        (status, kept, shown): (StatusCode, String, String),
+        headers: impl axum::response::IntoResponseParts,
+    ) -> Result<Response, Problem> {
         if let Some(key) = &self.key {
             let owner = by.user.id.to_string();
-            let body = serde_json::to_string(kept).expect("answers are plain data");
-            let answer = Answer { request: self.request.clone(), status: 201, body };
+            let request = self.request.clone();
+            let answer = Answer { request, status: status.as_u16().into(), body: kept };
             if !idempotency::create(&mut tx, &owner, key, &answer).await? {
                 // The same call came twice at once and the other was faster: undo this one.
                 drop(tx);
@@ -113,8 +139,7 @@ impl Once {
             }
         }
         tx.commit().await?;
-        let body = serde_json::to_string(shown).expect("answers are plain data");
-        Ok((StatusCode::CREATED, headers, json(body)).into_response())
+        Ok((status, headers, json(shown)).into_response())
     }
 
     fn again(&self, answer: Answer) -> Result<Response, Problem> {

@@ -5,7 +5,9 @@ pub(crate) mod agent_log;
 pub(crate) mod cluster;
 pub(crate) mod denied_owner;
 pub(crate) mod deployment;
+pub(crate) mod environment;
 pub(crate) mod event;
+pub(crate) mod executor;
 pub(crate) mod explain;
 pub(crate) mod health;
 pub(crate) mod instance;
@@ -16,11 +18,16 @@ pub(crate) mod login;
 pub(crate) mod organization;
 pub(crate) mod queue;
 pub(crate) mod quota;
+pub(crate) mod resource;
 pub(crate) mod scaling;
+pub(crate) mod template;
 pub(crate) mod token;
 pub(crate) mod user;
 
 use cluster::condition;
+use environment::{alias, ask, drift, plan};
+use resource::logs;
+use template::{compare, publish};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -64,6 +71,35 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
             instance::instance_delete
         ))
         .routes(routes!(kind::kind_list))
+        .routes(routes!(template::template_list, publish::template_publish))
+        .routes(routes!(template::template_get, template::template_delete))
+        .routes(routes!(template::template_source))
+        .routes(routes!(compare::template_diff))
+        .routes(routes!(compare::template_impact))
+        .routes(routes!(template::template_deprecate, template::template_restore))
+        .routes(routes!(environment::environment_list, environment::environment_create))
+        .routes(routes!(plan::environment_plan_new))
+        .routes(routes!(
+            environment::environment_get,
+            environment::environment_update,
+            ask::environment_destroy
+        ))
+        .routes(routes!(plan::environment_plan))
+        .routes(routes!(ask::environment_apply))
+        .routes(routes!(ask::environment_extend))
+        .routes(routes!(ask::environment_retry))
+        .routes(routes!(ask::environment_cancel))
+        .routes(routes!(ask::environment_observe))
+        .routes(routes!(ask::environment_repair))
+        .routes(routes!(drift::environment_drift))
+        .routes(routes!(alias::environment_put, alias::environment_list_alias))
+        .routes(routes!(alias::environment_get_alias, alias::environment_destroy_alias))
+        .routes(routes!(resource::environment_resource))
+        .routes(routes!(resource::resource_adopt))
+        .routes(routes!(logs::resource_logs))
+        .routes(routes!(resource::resource_list))
+        .routes(routes!(resource::resource_get))
+        .routes(routes!(executor::executor_list))
         .routes(routes!(quota::quota_get))
         .routes(routes!(quota::admin_quota_list, quota::admin_quota_create))
         .routes(routes!(quota::admin_quota_delete))

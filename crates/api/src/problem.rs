@@ -7,6 +7,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use model::Invalid;
 use model::invalid::FieldError;
+use model::yaml::Refused;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder, ResponsesBuilder};
@@ -142,6 +143,23 @@ impl From<Invalid> for Problem {
             many => format!("{} fields are not valid.", many.len()),
         };
         Self { errors: invalid.0, ..Self::new(StatusCode::BAD_REQUEST, detail) }
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        let detail = format!("{refused}.");
+        // The reason begins with the field, if it is the fault of one.
+        let (field, why) = match refused.reason.split_once(": ") {
+            Some((field, why)) if !field.contains(' ') => (field.to_owned(), why),
+            _ => (refused.file, refused.reason.as_str()),
+        };
+        let why = match refused.line {
+            Some(line) => format!("line {line}: {why}"),
+            None => why.to_owned(),
+        };
+        let at_fault = FieldError { field, detail: why };
+        Self { errors: vec![at_fault], ..Self::new(StatusCode::BAD_REQUEST, detail) }
     }
 }
 

@@ -28,6 +28,7 @@ pub use asking::{
     Change, Drawn, Wish, adopt, apply, cancel, create, destroy, observe, plan_change, plan_end,
     plan_new, repair, retry, set_destroy_at,
 };
+pub use health::status_endpoints;
 
 /// How many steps of an environment run at once.
 const AT_ONCE: usize = 8;

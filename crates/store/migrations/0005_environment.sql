@@ -14,6 +14,8 @@ CREATE TABLE template (
     -- As it was published.
     source          TEXT NOT NULL,
     hash            TEXT NOT NULL,
+    -- Of its files alone; empty if there are none.
+    files_print     TEXT NOT NULL DEFAULT '',
     deprecated_at   BIGINT,
     deprecated_why  TEXT,
     created_by      TEXT NOT NULL,
@@ -32,6 +34,7 @@ CREATE TABLE template_file (
     path        TEXT NOT NULL,
     -- In base64.
     content     TEXT NOT NULL,
+    size_bytes  BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (template_id, path)
 );
 

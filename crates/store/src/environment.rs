@@ -105,6 +105,11 @@ pub async fn set_templates(
     id: EnvironmentId,
     templates: &[(TemplateId, String)],
 ) -> Result<()> {
+    let mut ids: Vec<TemplateId> = templates.iter().map(|(id, _)| *id).collect();
+    ids.sort_unstable();
+    for template in ids {
+        crate::template::lock(tx, template).await?;
+    }
     tx.run(sql!("DELETE FROM environment_template WHERE environment_id = $1"), params![id]).await?;
     for (template, name) in templates {
         let sql = sql!(
@@ -127,20 +132,21 @@ pub async fn templates(read: &mut Read, id: EnvironmentId) -> Result<Vec<Templat
     rows.into_iter().map(|mut row| row.take()).collect()
 }
 
-/// The living environments in scope that are made from a template.
+/// The first `limit` living environments in scope that are made from a template.
 pub async fn made_from(
     read: &mut Read,
     scope: Scope,
     template: TemplateId,
+    limit: i64,
 ) -> Result<Vec<Environment>> {
     let own = scope.organization();
     let sql = sql!(
         "SELECT ",
         columns!(),
         " FROM environment WHERE destroyed_at IS NULL AND organization_id = COALESCE($2, organization_id) ",
-        "AND id IN (SELECT environment_id FROM environment_template WHERE template_id = $1) ORDER BY id"
+        "AND id IN (SELECT environment_id FROM environment_template WHERE template_id = $1) ORDER BY id LIMIT $3"
     );
-    Ok(readable(read.all(sql, params![template, own]).await?, from_row))
+    Ok(readable(read.all(sql, params![template, own, limit]).await?, from_row))
 }
 
 /// One environment, also one that is gone.

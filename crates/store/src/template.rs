@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 
 use data_encoding::BASE64;
 use model::event::Kind;
-use model::template::Template;
+use model::template::{Template, files_print};
 use model::{OrganizationId, TemplateId, Time};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::db::{Json, Row, Select, params, readable, sql};
 use crate::{Error, Page, Read, Result, Scope, Tx, event};
 
 macro_rules! columns {
     () => {
-        "id, organization_id, body, hash, deprecated_at, deprecated_why, created_by, created_at"
+        "id, organization_id, body, hash, files_print, deprecated_at, deprecated_why, created_by, \
+         created_at"
     };
 }
 
@@ -21,17 +22,18 @@ macro_rules! columns {
 pub type Files = BTreeMap<String, Vec<u8>>;
 
 /// A template that was published.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Published {
     /// Its id.
     pub id: TemplateId,
     /// Whose it is; nobody's when it is shared by all.
     pub organization_id: Option<OrganizationId>,
     /// What it says.
-    #[serde(flatten)]
     pub template: Template,
     /// Of what it says, and of its files.
     pub hash: String,
+    /// Of its files alone; empty if there are none.
+    pub files_print: String,
     /// Since when nothing new should be made from it.
     pub deprecated_at: Option<Time>,
     /// What to use instead.
@@ -82,8 +84,8 @@ pub async fn publish(tx: &mut Tx, new: &NewTemplate<'_>) -> Result<(Published, b
         .first(
             sql!(
                 "INSERT INTO template (id, organization_id, name, version, description, tags, git_commit, ",
-                "body, source, hash, created_by, created_at, updated_at) ",
-                "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12) ",
+                "body, source, hash, files_print, created_by, created_at, updated_at) ",
+                "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13) ",
                 "ON CONFLICT DO NOTHING RETURNING ",
                 columns!()
             ),
@@ -98,6 +100,7 @@ pub async fn publish(tx: &mut Tx, new: &NewTemplate<'_>) -> Result<(Published, b
                 Json(of),
                 new.source,
                 new.hash,
+                files_print(new.files),
                 by,
                 now
             ],
@@ -114,9 +117,11 @@ pub async fn publish(tx: &mut Tx, new: &NewTemplate<'_>) -> Result<(Published, b
         };
     };
     for (path, content) in new.files {
-        let sql =
-            sql!("INSERT INTO template_file (template_id, path, content) VALUES ($1, $2, $3)");
-        tx.run(sql, params![id, path, BASE64.encode(content)]).await?;
+        let sql = sql!(
+            "INSERT INTO template_file (template_id, path, content, size_bytes) VALUES ($1, $2, $3, $4)"
+        );
+        let size = i64::try_from(content.len()).unwrap_or(i64::MAX);
+        tx.run(sql, params![id, path, BASE64.encode(content), size]).await?;
     }
     let made = from_row(row)?;
     note(tx, &made, "published").await?;
@@ -162,6 +167,35 @@ pub async fn by_id(read: &mut Read, id: TemplateId) -> Result<Published> {
     from_row(row.ok_or_else(|| Error::not_found("template", id))?)
 }
 
+/// One version of a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    /// The template's id.
+    pub id: TemplateId,
+    /// The version.
+    pub version: String,
+    /// Should nothing new be made from it?
+    pub is_deprecated: bool,
+}
+
+/// All versions of the name that may be seen. Where there is a shared one and an own one, the own one
+/// comes after it.
+pub async fn versions(read: &mut Read, scope: Scope, name: &str) -> Result<Vec<Version>> {
+    let own = scope.organization();
+    let sql = sql!(
+        "SELECT id, version, CASE WHEN deprecated_at IS NULL THEN 0 ELSE 1 END FROM template ",
+        "WHERE name = $1 AND deleted_at IS NULL ",
+        "AND (organization_id = COALESCE($2, organization_id) OR organization_id IS NULL) ",
+        "ORDER BY CASE WHEN organization_id IS NULL THEN 0 ELSE 1 END, id"
+    );
+    let rows = read.all(sql, params![name, own]).await?;
+    let read = |mut row: Row| {
+        let (id, version) = (row.take()?, row.take()?);
+        Ok(Version { id, version, is_deprecated: row.take::<i64>()? == 1 })
+    };
+    rows.into_iter().map(read).collect()
+}
+
 /// A part of the templates that may be seen, by id.
 pub async fn list(
     read: &mut Read,
@@ -204,6 +238,14 @@ pub async fn files(read: &mut Read, id: TemplateId) -> Result<Files> {
     rows.into_iter().map(read).collect()
 }
 
+/// The paths of what was published with a template, and how large each is.
+pub async fn file_sizes(read: &mut Read, id: TemplateId) -> Result<Vec<(String, i64)>> {
+    let sql =
+        sql!("SELECT path, size_bytes FROM template_file WHERE template_id = $1 ORDER BY path");
+    let rows = read.all(sql, params![id]).await?;
+    rows.into_iter().map(|mut row| Ok((row.take()?, row.take()?))).collect()
+}
+
 /// A template as it was written.
 pub async fn source(read: &mut Read, id: TemplateId) -> Result<String> {
     let row = read.first(sql!("SELECT source FROM template WHERE id = $1"), params![id]).await?;
@@ -230,8 +272,15 @@ pub async fn set_deprecated(
     Ok(template)
 }
 
+/// Whoever makes an environment from a template, and whoever deletes it, waits for the other one here:
+/// neither sees what the other is about to write.
+pub(crate) async fn lock(tx: &mut Tx, id: TemplateId) -> Result<()> {
+    tx.lock(&format!("template/{id}")).await
+}
+
 /// Deletes a template that no environment is made from.
 pub async fn delete(tx: &mut Tx, template: &Published) -> Result<()> {
+    lock(tx, template.id).await?;
     let now = tx.now();
     let sql = sql!(
         "UPDATE template SET deleted_at = $2, updated_at = $2 WHERE id = $1 AND deleted_at IS NULL ",
@@ -246,8 +295,26 @@ pub async fn delete(tx: &mut Tx, template: &Published) -> Result<()> {
     note(tx, template, "deleted").await
 }
 
-async fn note(tx: &mut Tx, template: &Published, change: &str) -> Result<()> {
-    event::append(tx, Kind::Template, template.id, template.organization_id, change, template).await
+async fn note(tx: &mut Tx, of: &Published, change: &str) -> Result<()> {
+    event::append(tx, Kind::Template, of.id, of.organization_id, change, &told(of)).await
+}
+
+/// What the log says of a template. What its resources are told may hold values of environment variables.
+fn told(of: &Published) -> Value {
+    json!({
+        "id": of.id,
+        "organization_id": of.organization_id,
+        "name": of.template.name,
+        "version": of.template.version,
+        "description": of.template.description,
+        "tags": of.template.tags,
+        "commit": of.template.commit,
+        "hash": of.hash,
+        "deprecated_at": of.deprecated_at,
+        "deprecated_why": of.deprecated_why,
+        "created_by": of.created_by,
+        "created_at": of.created_at,
+    })
 }
 
 fn from_row(mut row: Row) -> Result<Published> {
@@ -256,6 +323,7 @@ fn from_row(mut row: Row) -> Result<Published> {
         organization_id: row.take()?,
         template: row.take::<Json<_>>()?.0,
         hash: row.take()?,
+        files_print: row.take()?,
         deprecated_at: row.take()?,
         deprecated_why: row.take()?,
         created_by: row.take()?,

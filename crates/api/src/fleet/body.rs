@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 
 use super::Error;
-use crate::body::{parse, whole};
+use crate::body::{LIMIT, parse, whole};
 
 /// A JSON body. `null` counts as an object without fields.
 pub(crate) struct Json<T>(pub(crate) T);
@@ -21,7 +21,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
 async fn read<T: DeserializeOwned>(request: Request) -> Result<T, Error> {
     let deadline = request.extensions().get().copied();
     let unreadable = |problem: crate::Problem| Error::unreadable(problem.to_string());
-    let bytes = whole(request.into_body(), deadline).await.map_err(unreadable)?;
+    let bytes = whole(request.into_body(), LIMIT, deadline).await.map_err(unreadable)?;
     let body = match bytes.trim_ascii() {
         b"" => return Err(Error::unreadable("The body is empty; send a JSON object.")),
         b"null" => b"{}",

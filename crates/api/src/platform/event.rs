@@ -89,7 +89,8 @@ impl EventList {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct EventFilter {
-    /// Only of this kind of subject: `organization`, `user`, `invite`, `cluster`, `deployment`.
+    /// Only of this kind of subject: `organization`, `user`, `invite`, `cluster`, `deployment`, `instance`,
+    /// `pool`, `template`, `environment`, `resource`.
     kind: Option<String>,
     /// Only of the subject with this id.
     subject: Option<String>,

@@ -24,7 +24,7 @@ use crate::page::{Query, flag, id, number};
 use crate::{App, Problem};
 
 /// How a log in lines of JSON is called.
-const NDJSON: &str = "application/x-ndjson";
+pub(crate) const NDJSON: &str = "application/x-ndjson";
 /// How often, and after what time, to look whether a replica whose log is over has ended.
 const LOOKS: usize = 20;
 const LOOK: Duration = Duration::from_millis(100);
@@ -213,7 +213,7 @@ impl Line {
     }
 }
 
-fn wants_json(headers: &HeaderMap) -> bool {
+pub(crate) fn wants_json(headers: &HeaderMap) -> bool {
     let accept = headers.get(header::ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
     accept.contains(NDJSON) || accept.contains("application/json")
 }

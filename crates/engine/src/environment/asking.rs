@@ -103,13 +103,9 @@ async fn draw(
     exists: &[Resource],
 ) -> Result<Drawn> {
     let templates = published(read, owner, templates).await?;
-    let mut prints = Vec::new();
-    for one in &templates {
-        prints.push(template::files_print(&store::template::files(read, one.id).await?));
-    }
-    let sources = templates.iter().zip(&prints);
-    let sources: Vec<_> = sources
-        .map(|(one, print)| Source { template: &one.template, files_print: print })
+    let sources: Vec<_> = templates
+        .iter()
+        .map(|one| Source { template: &one.template, files_print: &one.files_print })
         .collect();
     let expanded = template::expand(&sources, &parameters)?;
     let context = Context {

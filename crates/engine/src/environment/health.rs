@@ -79,30 +79,12 @@ impl Environments {
         seen: &Environment,
         all: &[Resource],
     ) -> Result<(Vec<String>, Vec<Address>), Error> {
-        let mut templates = Vec::new();
-        for id in store::environment::templates(read, seen.id).await? {
-            templates.push(store::template::by_id(read, id).await?.template);
-        }
-        let sources: Vec<_> =
-            templates.iter().map(|template| Source { template, files_print: "" }).collect();
-        let Ok(Expanded { parameters, entry_points: texts, .. }) =
-            expand(&sources, &seen.parameters)
-        else {
+        let Some((texts, context)) = known(read, seen, all).await? else {
             return Ok((Vec::new(), Vec::new()));
         };
-        let context = Context {
-            environment_id: seen.id.to_string(),
-            environment_name: seen.name.clone(),
-            parameters,
-            outputs: resource::outputs(all),
-        };
-        let mut found = Vec::new();
-        for one in all {
-            let Some(text) = &one.node.health else { continue };
-            // What it names may be gone for a while; then it does not work, and says so.
-            let url = fill_text(text, Some(&one.node), &context).unwrap_or_else(|_| text.clone());
-            found.push(Address { of: one.node.name.clone(), url, is_strict: true });
-        }
+        let mut found: Vec<Address> = endpoints(all, &context)
+            .map(|(of, url)| Address { of: of.to_owned(), url, is_strict: true })
+            .collect();
         let entry_points: Vec<String> =
             texts.iter().filter_map(|text| fill_text(text, None, &context).ok()).collect();
         let pages = entry_points.iter().filter(|url| url.starts_with("http"));
@@ -150,6 +132,55 @@ impl Environments {
         }
         Ok(())
     }
+}
+
+/// The addresses at which resources say whether they work, with the resources' names.
+pub async fn status_endpoints(
+    read: &mut store::Read,
+    of: &Environment,
+    all: &[Resource],
+) -> store::Result<Vec<(String, String)>> {
+    if all.iter().all(|one| one.node.health.is_none()) {
+        return Ok(Vec::new());
+    }
+    let Some((_, context)) = known(read, of, all).await? else { return Ok(Vec::new()) };
+    Ok(endpoints(all, &context).map(|(name, url)| (name.to_owned(), url)).collect())
+}
+
+fn endpoints<'a>(
+    all: &'a [Resource],
+    context: &'a Context,
+) -> impl Iterator<Item = (&'a str, String)> {
+    all.iter().filter_map(|one| {
+        let text = one.node.health.as_ref()?;
+        // What it names may be gone for a while; then it does not work, and says so.
+        let url = fill_text(text, Some(&one.node), context).unwrap_or_else(|_| text.clone());
+        Some((one.node.name.as_str(), url))
+    })
+}
+
+/// The entry points of an environment's templates, and what expressions are given there.
+async fn known(
+    read: &mut store::Read,
+    of: &Environment,
+    all: &[Resource],
+) -> store::Result<Option<(Vec<String>, Context)>> {
+    let mut templates = Vec::new();
+    for id in store::environment::templates(read, of.id).await? {
+        templates.push(store::template::by_id(read, id).await?.template);
+    }
+    let sources: Vec<_> =
+        templates.iter().map(|template| Source { template, files_print: "" }).collect();
+    let Ok(Expanded { parameters, entry_points, .. }) = expand(&sources, &of.parameters) else {
+        return Ok(None);
+    };
+    let context = Context {
+        environment_id: of.id.to_string(),
+        environment_name: of.name.clone(),
+        parameters,
+        outputs: resource::outputs(all),
+    };
+    Ok(Some((entry_points, context)))
 }
 
 fn is_there(one: &Resource) -> bool {

@@ -1,0 +1,200 @@
+//! Environments as users ask for them, and how long they shall live.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use engine::environment::Wish;
+use model::environment::OnDrift;
+use model::{Time, name};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::Problem;
+
+/// The longest that an environment can be asked to live: ten years.
+const LONGEST: Duration = Duration::from_hours(24 * 3650);
+
+/// How long something shall live: seconds as a number, or text such as `90m`, `12h` or `7d`.
+#[derive(ToSchema, Serialize)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used; lives are read by `life`")]
+pub(crate) enum Life {
+    Seconds(u64),
+    Text(String),
+}
+
+/// An environment to make.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewEnvironment)]
+pub(crate) struct Wanted {
+    /// Its name, a DNS label, unique in its organization. A plan needs none.
+    name: Option<String>,
+    /// The templates that it shall be made from, `name@version`.
+    pub(super) templates: Vec<String>,
+    /// What is set.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub(super) parameters: Map<String, Value>,
+    /// What users write on it.
+    #[serde(default)]
+    tags: BTreeMap<String, String>,
+    /// What it is for.
+    #[serde(default)]
+    description: String,
+    /// When it shall be destroyed (RFC 3339).
+    destroy_at: Option<String>,
+    /// The same, from now on; give one of them.
+    #[schema(value_type = Option<Life>)]
+    ttl: Option<Value>,
+    /// What is done when a resource is not as it was made: `report` (if nothing is said) or `repair`.
+    on_drift: Option<String>,
+    /// What exists already and shall be taken over: by resource, as its executor names it.
+    #[serde(default)]
+    adopt: BTreeMap<String, String>,
+    /// The plan that was seen; another one is refused.
+    plan_hash: Option<String>,
+}
+
+impl Wanted {
+    /// What is asked for, and the plan that was seen.
+    pub(super) fn named(self, now: Time) -> Result<(Wish, Option<String>), Problem> {
+        if self.name.is_none() {
+            return Err(Problem::field("name", "must be given: 1 to 63 of a-z, 0-9 and -"));
+        }
+        self.checked(now)
+    }
+
+    /// The same; its name may be missing.
+    pub(super) fn checked(self, now: Time) -> Result<(Wish, Option<String>), Problem> {
+        let name = self.name.unwrap_or_default();
+        if !name.is_empty() {
+            name::dns_label("name", &name)?;
+        }
+        name::labels("tags", &self.tags)?;
+        for (resource, what) in &self.adopt {
+            name::line(&format!("adopt.{resource}"), what, 1024)?;
+        }
+        let destroy_at = end(self.ttl.as_ref(), self.destroy_at.as_deref(), now)?;
+        let wish = Wish {
+            name,
+            description: description(&self.description)?,
+            tags: self.tags,
+            templates: self.templates,
+            parameters: self.parameters,
+            on_drift: self.on_drift.as_deref().map(on_drift).transpose()?.unwrap_or_default(),
+            destroy_at,
+            adopt: self.adopt,
+        };
+        Ok((wish, self.plan_hash))
+    }
+}
+
+/// What users write on an environment in words.
+pub(super) fn description(text: &str) -> Result<String, Problem> {
+    Ok(name::line_or_empty("description", text, 1000)?)
+}
+
+pub(super) fn on_drift(text: &str) -> Result<OnDrift, Problem> {
+    text.parse().map_err(|_| Problem::field("on_drift", "is either report or repair"))
+}
+
+/// When something shall end that is to live for `ttl`, or until `at`.
+pub(super) fn end(
+    ttl: Option<&Value>,
+    at: Option<&str>,
+    now: Time,
+) -> Result<Option<Time>, Problem> {
+    match (ttl, at) {
+        (Some(_), Some(_)) => Err(Problem::field("ttl", "give either ttl or destroy_at, not both")),
+        (Some(ttl), None) => Ok(Some(now + life("ttl", ttl)?)),
+        (None, Some(at)) => instant("destroy_at", at, now).map(Some),
+        (None, None) => Ok(None),
+    }
+}
+
+fn instant(field: &str, text: &str, now: Time) -> Result<Time, Problem> {
+    let at: Time = text
+        .parse()
+        .map_err(|error: model::time::NotATime| Problem::field(field, error.to_string()))?;
+    if at <= now {
+        return Err(Problem::field(field, format!("is in the past: it is {now} now")));
+    }
+    if at > now + LONGEST {
+        return Err(Problem::field(field, "must be within ten years"));
+    }
+    Ok(at)
+}
+
+/// How long something shall live.
+fn life(field: &str, value: &Value) -> Result<Duration, Problem> {
+    let seconds = match value {
+        Value::Number(number) => number.as_u64(),
+        Value::String(text) => seconds(text),
+        _ => None,
+    };
+    let life = seconds.map(Duration::from_secs).filter(|life| !life.is_zero() && *life <= LONGEST);
+    life.ok_or_else(|| {
+        let rule = "must be seconds as a number, or text like 90m, 12h or 7d; at most ten years";
+        Problem::field(field, rule)
+    })
+}
+
+fn seconds(text: &str) -> Option<u64> {
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let unit = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 24 * 3600,
+        "w" => 7 * 24 * 3600,
+        _ => return None,
+    };
+    let is_plain = number.bytes().all(|byte| byte.is_ascii_digit());
+    number.parse::<u64>().ok().filter(|_| is_plain)?.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn lives_are_seconds_or_have_a_unit() {
+        for (value, seconds) in [
+            (json!(90), 90),
+            (json!("45s"), 45),
+            (json!("90m"), 5400),
+            (json!("12h"), 43_200),
+            (json!("7d"), 604_800),
+            (json!("2w"), 1_209_600),
+        ] {
+            assert_eq!(life("ttl", &value).unwrap(), Duration::from_secs(seconds), "{value}");
+        }
+        let bad = ["", "h", "5", "-1h", "+1h", "1.5h", "1 h", "1H", "1y", "0h", "ä", "99999d"];
+        let bad = bad.map(|text| json!(text)).into_iter();
+        for value in bad.chain([json!(0), json!(-1), json!(1.5), json!(true), json!([5])]) {
+            assert!(life("ttl", &value).is_err(), "{value}");
+        }
+        assert!(life("ttl", &json!("18446744073709551615d")).is_err());
+    }
+
+    #[test]
+    fn an_end_lies_ahead_and_is_given_once() {
+        let now = Time(1_000_000);
+        assert_eq!(end(None, None, now).unwrap(), None);
+        assert_eq!(end(Some(&json!(1)), None, now).unwrap(), Some(Time(2_000_000)));
+        let ahead = "1970-01-01T00:00:02Z";
+        assert_eq!(end(None, Some(ahead), now).unwrap(), Some(Time(2_000_000)));
+        for (ttl, at) in [
+            (Some(json!(1)), Some(ahead)),
+            (None, Some("1970-01-01T00:00:01Z")),
+            (None, Some("2970-01-01T00:00:01Z")),
+            (None, Some("soon")),
+        ] {
+            assert!(end(ttl.as_ref(), at, now).is_err(), "{ttl:?} {at:?}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Resources of environments.
+
+pub(crate) mod logs;
+pub(crate) mod shape;
+
+use axum::Json as Answer;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use model::name;
+use model::resource::Status;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::environment::taken;
+use crate::body::Json;
+use crate::caller::Caller;
+use crate::page::{List, Query, Slice, id};
+use crate::{App, Problem};
+use shape::Resource;
+
+/// Lists the resources of all environments.
+#[utoipa::path(get, path = "/api/v1/resources", tag = "resources", params(Slice),
+    responses((status = 200, body = List<Resource>, description = "A part of the list"), Problem))]
+pub(crate) async fn resource_list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(slice): Query<Slice>,
+) -> Result<Answer<List<Resource>>, Problem> {
+    let page = slice.page()?;
+    let found = store::resource::list(&mut app.db.read().await?, caller.scope(), &page).await?;
+    let items = found.into_iter().map(Resource::short).collect();
+    Ok(Answer(List::new(items, &page, |one| one.id.to_string())))
+}
+
+/// One resource.
+#[utoipa::path(get, path = "/api/v1/resources/{id}", tag = "resources",
+    params(("id" = String, Path, description = "Its id")),
+    responses((status = 200, body = Resource, description = "The resource"), Problem))]
+pub(crate) async fn resource_get(
+    State(app): State<App>,
+    caller: Caller,
+    Path(text): Path<String>,
+) -> Result<Answer<Resource>, Problem> {
+    let id = id("resource", &text)?;
+    let found = store::resource::get(&mut app.db.read().await?, caller.scope(), id).await?;
+    Ok(Answer(Resource::long(found)))
+}
+
+/// A resource of an environment, by its name.
+#[utoipa::path(get, path = "/api/v1/environments/{id}/resources/{name}", tag = "resources",
+    params(("id" = String, Path, description = "The environment's id"),
+        ("name" = String, Path, description = "The resource's name")),
+    responses((status = 200, body = Resource, description = "The resource"), Problem))]
+pub(crate) async fn environment_resource(
+    State(app): State<App>,
+    caller: Caller,
+    Path((text, name)): Path<(String, String)>,
+) -> Result<Answer<Resource>, Problem> {
+    let id = id("environment", &text)?;
+    let mut read = app.db.read().await?;
+    let of = store::environment::get(&mut read, caller.scope(), id).await?;
+    let found = store::resource::by_name(&mut read, caller.scope(), of.id, &name).await?;
+    Ok(Answer(Resource::long(found)))
+}
+
+/// What exists already.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Adoption {
+    /// What shall be taken over, as the executor names it.
+    what: String,
+}
+
+/// Has a resource that is not made yet take over what exists.
+#[utoipa::path(post, path = "/api/v1/environments/{id}/resources/{name}/adopt", tag = "resources",
+    params(("id" = String, Path, description = "The environment's id"),
+        ("name" = String, Path, description = "The resource's name")),
+    request_body = Adoption,
+    responses((status = 202, body = Resource, description = "Noted"), Problem))]
+pub(crate) async fn resource_adopt(
+    State(app): State<App>,
+    caller: Caller,
+    Path((text, name)): Path<(String, String)>,
+    Json(wanted): Json<Adoption>,
+) -> Result<(StatusCode, Answer<Resource>), Problem> {
+    let what = name::line("what", &wanted.what, 1024)?;
+    let (mut tx, of) = taken(&app, &caller, &text).await?;
+    let one = store::resource::by_name(&mut tx, caller.scope(), of.id, &name).await?;
+    if one.status == Status::Destroyed {
+        return Err(Problem::not_found("resource", &name));
+    }
+    let one = engine::environment::adopt(&mut tx, &of, one, &what).await?;
+    tx.commit().await?;
+    Ok((StatusCode::ACCEPTED, Answer(Resource::long(one))))
+}

@@ -1,0 +1,192 @@
+//! Two versions of a template: what is different, and what that means for environments.
+
+use axum::Json as Answer;
+use axum::extract::{Path, State};
+use engine::environment::{Change as Wish, plan_change};
+use model::EnvironmentId;
+use model::environment::{Environment, Status};
+use model::template::{self, Act};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use store::Read;
+use store::template::Published;
+use utoipa::{IntoParams, ToSchema};
+
+use super::{of_version, versions};
+use crate::caller::Caller;
+use crate::page::Query;
+use crate::platform::environment::plan::{Step, Summary};
+use crate::{App, Problem};
+
+/// So many environments are looked at.
+const MAX_ENVIRONMENTS: i64 = 500;
+
+/// Which versions are compared.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Versions {
+    /// The version to compare.
+    #[param(required = true, value_type = String)]
+    from: Option<String>,
+    /// The version to compare it with.
+    #[param(required = true, value_type = String)]
+    to: Option<String>,
+}
+
+/// What is different between two versions of a template.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct TemplateDiff {
+    /// The template's name.
+    name: String,
+    /// The one version.
+    from: String,
+    /// The other one.
+    to: String,
+    /// What is different, by the fields' names.
+    changes: Vec<FieldChange>,
+}
+
+/// A field that is different.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct FieldChange {
+    /// Which field: `resources.web.with.image`.
+    path: String,
+    /// What it was; null if it was not there.
+    from: Value,
+    /// What it is; null if it is gone.
+    to: Value,
+}
+
+/// What a new version of a template would do to environments.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Impact {
+    /// The template's name.
+    name: String,
+    /// The version that they are made from.
+    from: String,
+    /// The version that they would be made from.
+    to: String,
+    /// The living environments that are made from it, the first 500.
+    environments: Vec<Touched>,
+}
+
+/// What a new version would do to one environment.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Touched {
+    /// The environment's id.
+    #[schema(value_type = String)]
+    id: EnvironmentId,
+    /// Its name.
+    name: String,
+    /// Where it is on its way.
+    #[schema(value_type = String)]
+    status: Status,
+    /// The plan's hash, if it can be planned.
+    hash: Option<String>,
+    /// How many resources would be changed in which way.
+    summary: Option<Summary>,
+    /// What would be done; resources that stay are left out.
+    steps: Vec<Step>,
+    /// Why it can't be moved to that version; null if it can.
+    problem: Option<String>,
+}
+
+/// What is different between two versions of a template.
+#[utoipa::path(get, path = "/api/v1/templates/{reference}/diff", tag = "templates",
+    params(("reference" = String, Path, description = "The template's name"), Versions),
+    responses((status = 200, body = TemplateDiff, description = "What is different"), Problem))]
+pub(crate) async fn template_diff(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+    Query(asked): Query<Versions>,
+) -> Result<Answer<TemplateDiff>, Problem> {
+    let (from, to) = both(&mut app.db.read().await?, &caller, &name, asked).await?;
+    let changes = template::diff(&from.template, &to.template).into_iter();
+    let changes = changes.map(|one| FieldChange {
+        path: one.path,
+        from: one.from.unwrap_or_default(),
+        to: one.to.unwrap_or_default(),
+    });
+    Ok(Answer(TemplateDiff {
+        name,
+        changes: changes.chain(files_differ(&from, &to)).collect(),
+        from: from.template.version,
+        to: to.template.version,
+    }))
+}
+
+/// Files are compared as a whole.
+fn files_differ(from: &Published, to: &Published) -> Option<FieldChange> {
+    let print = |of: &Published| Some(of.files_print.clone()).filter(|text| !text.is_empty());
+    (from.files_print != to.files_print).then(|| FieldChange {
+        path: "files".into(),
+        from: print(from).into(),
+        to: print(to).into(),
+    })
+}
+
+/// What would be done in environments that are made from one version of a template if they moved to
+/// another one. Nothing is changed.
+#[utoipa::path(get, path = "/api/v1/templates/{reference}/impact", tag = "templates",
+    params(("reference" = String, Path, description = "The template's name"), Versions),
+    responses((status = 200, body = Impact, description = "What would be done"), Problem))]
+pub(crate) async fn template_impact(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+    Query(asked): Query<Versions>,
+) -> Result<Answer<Impact>, Problem> {
+    let mut read = app.db.read().await?;
+    let (from, to) = both(&mut read, &caller, &name, asked).await?;
+    let scope = caller.scope();
+    let made = store::environment::made_from(&mut read, scope, from.id, MAX_ENVIRONMENTS).await?;
+    let mut environments = Vec::new();
+    for one in made {
+        environments.push(touched(&mut read, one, &from, &to).await?);
+    }
+    let (from, to) = (from.template.version, to.template.version);
+    Ok(Answer(Impact { name, from, to, environments }))
+}
+
+async fn both(
+    read: &mut Read,
+    caller: &Caller,
+    name: &str,
+    asked: Versions,
+) -> Result<(Published, Published), Problem> {
+    versions(read, caller, name).await?;
+    let given = |field, version: Option<String>| {
+        version.ok_or_else(|| Problem::field(field, "must be given: a version of the template"))
+    };
+    let (from, to) = (given("from", asked.from)?, given("to", asked.to)?);
+    let from = of_version(read, caller, name, &from).await?;
+    Ok((from, of_version(read, caller, name, &to).await?))
+}
+
+async fn touched(
+    read: &mut Read,
+    now: Environment,
+    from: &Published,
+    to: &Published,
+) -> Result<Touched, Problem> {
+    let (old, new) = (from.reference(), to.reference());
+    let moved = |one: &String| if *one == old { new.clone() } else { one.clone() };
+    let templates = Some(now.templates.iter().map(moved).collect());
+    let change = Wish { templates, ..Wish::default() };
+    let deprecated = |why| format!("{new} is deprecated: {why}");
+    let (plan, problem) = match plan_change(read, &now, &change).await {
+        Err(store::Error::Invalid(invalid)) => (None, Some(invalid.to_string())),
+        other => (Some(other?.plan), to.deprecated_why.as_ref().map(deprecated)),
+    };
+    let steps = plan.iter().flat_map(|plan| &plan.steps);
+    Ok(Touched {
+        id: now.id,
+        name: now.name,
+        status: now.status,
+        summary: plan.as_ref().map(Summary::of),
+        steps: steps.filter(|step| step.act != Act::Nothing).map(Step::from).collect(),
+        hash: plan.map(|plan| plan.hash),
+        problem,
+    })
+}
