@@ -23,7 +23,7 @@ use store::{Db, Scope, Tx};
 use crate::port::Probe;
 use crate::{Error, Reconcile};
 
-pub(crate) use asking::pend;
+pub(crate) use asking::{pend, wake_all};
 pub use asking::{
     Change, Drawn, Wish, adopt, apply, cancel, create, destroy, observe, plan_change, plan_end,
     plan_new, repair, retry, set_destroy_at,
@@ -69,6 +69,7 @@ impl Environments {
             now.progress = turn.progress;
             now.is_cancelled = false;
             store::environment::advance(&mut tx, &mut now, *to, reason).await?;
+            wake_all(&mut tx, &now).await?;
         } else {
             store::environment::explain(&mut tx, &mut now, &turn.words, turn.progress).await?;
         }

@@ -238,6 +238,14 @@ pub async fn set_observed(tx: &mut Tx, now: &Resource) -> Result<()> {
     tx.run(sql, params![now.id, now.observed_at, now.status_reason]).await.map(drop)
 }
 
+/// Has all resources of an environment go, whoever holds them. Nobody is woken by it.
+pub async fn doom(tx: &mut Tx, environment: EnvironmentId) -> Result<()> {
+    let sql = sql!(
+        "UPDATE resource SET act = 'destroy' WHERE environment_id = $1 AND deleted_at IS NULL"
+    );
+    tx.run(sql, params![environment]).await.map(drop)
+}
+
 /// The end of a resource. Its log stays.
 pub async fn delete(tx: &mut Tx, now: &mut Resource, reason: &str) -> Result<()> {
     if !now.status.may_become(Status::Destroyed) {

@@ -264,6 +264,8 @@ async fn write_step(
         one.node = node.clone();
     }
     if step.act == Act::Nothing {
+        // Its destruction may have been called off.
+        one.act = Act::Nothing;
         if one != before {
             store::resource::save(tx, &mut one, "updated").await?;
         }
@@ -315,7 +317,16 @@ pub async fn destroy(tx: &mut Tx, now: &mut Environment, reason: &str) -> Result
     }
     now.is_cancelled = false;
     store::environment::advance(tx, now, Status::Destroying, reason).await?;
-    wake_all(tx, now).await
+    store::resource::doom(tx, now.id).await?;
+    for mut one in store::resource::of(tx, now.id).await? {
+        // What could not be made may be there in part.
+        if one.status == resource::Status::Failed {
+            one.attempts = 0;
+            pend(tx, &mut one, "It shall go.").await?;
+        }
+        store::resource::wake(tx, one.id);
+    }
+    Ok(())
 }
 
 /// Has what goes on be stopped. It is over when the environment has failed, or is destroyed.
@@ -329,7 +340,8 @@ pub async fn cancel(tx: &mut Tx, now: &mut Environment) -> Result<()> {
     wake_all(tx, now).await
 }
 
-async fn wake_all(tx: &mut Tx, now: &Environment) -> Result<()> {
+/// Has the worker look at every resource of an environment.
+pub(crate) async fn wake_all(tx: &mut Tx, now: &Environment) -> Result<()> {
     for one in store::resource::of(tx, now.id).await? {
         store::resource::wake(tx, one.id);
     }

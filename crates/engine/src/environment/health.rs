@@ -118,6 +118,8 @@ impl Environments {
             store::environment::save(&mut tx, &mut now, "updated").await?;
         } else {
             store::environment::advance(&mut tx, &mut now, to, reason).await?;
+            // From now on they are looked at on a schedule.
+            super::wake_all(&mut tx, &now).await?;
         }
         Ok(tx.commit().await?)
     }

@@ -225,8 +225,7 @@ on_both_engines! {
 
         let mut changes = changes_of(&shop.world.db, id).await;
         changes.dedup();
-        assert!(changes.contains(&"environment.created".to_owned()), "{changes:?}");
-        assert_eq!(changes.last().unwrap(), "environment.deployed");
+        assert_eq!((changes[0].as_str(), changes.last().unwrap().as_str()), ("created", "deployed"));
     }
 
     async fn it_goes_in_reverse_and_nothing_is_left(engine: Engine) {
@@ -273,6 +272,40 @@ on_both_engines! {
         assert_eq!((made.len(), made[0].as_str()), (3, "settings"), "{made:?}");
         let retry = shop.ask(id, async |tx, now| environment::retry(tx, now).await).await;
         assert!(matches!(retry, Err(store::Error::Conflict(_))), "{retry:?}");
+    }
+
+    async fn what_can_not_be_destroyed_is_tried_again_and_nothing_is_made_instead(engine: Engine) {
+        let shop = Shop::start(engine, &[SHOP]).await;
+        let id = shop.create("shop@1.0.0", json!({})).await;
+        shop.until(id, Status::Deployed).await;
+        shop.world.fleet.executor.held().refuses.insert("settings".into());
+        shop.destroy(id).await;
+        let now = shop.until(id, Status::Failed).await;
+        assert!(now.status_reason.starts_with("settings failed"), "{}", now.status_reason);
+        shop.world.fleet.executor.held().refuses.clear();
+        shop.forget();
+        shop.ask(id, async |tx, now| environment::retry(tx, now).await).await.unwrap();
+        shop.until(id, Status::Destroyed).await;
+        assert_eq!(shop.asked("destroy"), ["settings", "base"]);
+        assert_eq!(shop.asked("apply"), Vec::<String>::new());
+    }
+
+    async fn a_destruction_that_is_called_off_leaves_what_is_there(engine: Engine) {
+        let shop = Shop::start(engine, &[SHOP]).await;
+        let id = shop.create("shop@1.0.0", json!({})).await;
+        shop.until(id, Status::Deployed).await;
+        shop.world.fleet.executor.held().slowness = u32::MAX;
+        shop.destroy(id).await;
+        shop.until_resource(id, "part-0", resource::Status::Destroying).await;
+        shop.ask(id, async |tx, now| environment::cancel(tx, now).await).await.unwrap();
+        shop.until(id, Status::Failed).await;
+        shop.world.fleet.executor.held().slowness = 0;
+        shop.forget();
+        shop.apply(id, Change::default()).await.unwrap();
+        shop.until(id, Status::Deployed).await;
+        assert_eq!(shop.asked("destroy").len(), 0, "{:?}", shop.asked("destroy"));
+        assert_eq!(shop.resources(id).await.len(), 5);
+        assert!(shop.resources(id).await.iter().all(|one| one.act == Act::Nothing));
     }
 
     async fn what_is_down_is_waited_for(engine: Engine) {

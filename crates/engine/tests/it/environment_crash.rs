@@ -115,11 +115,13 @@ on_both_engines! {
         let mut tx = shop.begin().await;
         let late = resource::secret::set(&mut tx, base.id, first, &kept).await;
         assert!(matches!(late, Err(store::Error::Conflict(_))), "{late:?}");
+        drop(tx);
         let mut tx = shop.begin().await;
         let mut old = resource::get(&mut tx, Scope::All, base.id).await.unwrap();
         old.fence = first;
         let late = resource::save(&mut tx, &mut old, "updated").await;
         assert!(matches!(late, Err(store::Error::Conflict(_))), "{late:?}");
+        drop(tx);
         let mut tx = shop.begin().await;
         resource::secret::set(&mut tx, base.id, second, &kept).await.unwrap();
         tx.commit().await.unwrap();

@@ -30,7 +30,7 @@ on_both_engines! {
         shop.until(id, Status::Deployed).await;
         let reminders = async || {
             let changes = changes_of(&shop.world.db, id).await;
-            changes.iter().filter(|change| *change == "environment.reminder").count()
+            changes.iter().filter(|change| *change == "reminder").count()
         };
         assert_eq!(reminders().await, 0);
         shop.clock.advance(Duration::from_hours(25));
