@@ -23,11 +23,11 @@ use store::{Db, Scope, Tx};
 use crate::port::Probe;
 use crate::{Error, Reconcile};
 
-pub(crate) use asking::{pend, wake_all};
 pub use asking::{
     Change, Drawn, Wish, adopt, apply, cancel, create, destroy, observe, plan_change, plan_end,
     plan_new, repair, retry, set_destroy_at,
 };
+pub(crate) use asking::{pend, wake_all};
 pub use health::status_endpoints;
 
 /// How many steps of an environment run at once.

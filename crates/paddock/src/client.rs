@@ -90,7 +90,10 @@ pub(crate) enum Command {
     #[command(subcommand, after_help = "Example:\n  paddock template publish examples/web-shop")]
     Template(template::Command),
     /// Environments: all that one or more templates say, as a whole
-    #[command(subcommand, after_help = "Example:\n  paddock env apply shop --template web-shop --wait")]
+    #[command(
+        subcommand,
+        after_help = "Example:\n  paddock env apply shop --template web-shop --wait"
+    )]
     Env(env::Command),
     /// Managed services: instances of the kinds that the server has
     Service(Box<service::Args>),

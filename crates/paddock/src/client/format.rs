@@ -151,7 +151,8 @@ mod tests {
 
     #[test]
     fn values_are_one_line() {
-        for (json, want) in [("\"a\"", "a"), ("[1, \"a\"]", "[1,\"a\"]"), ("null", ""), ("3", "3")] {
+        for (json, want) in [("\"a\"", "a"), ("[1, \"a\"]", "[1,\"a\"]"), ("null", ""), ("3", "3")]
+        {
             assert_eq!(value(Some(&serde_json::from_str(json).unwrap())), want);
         }
     }

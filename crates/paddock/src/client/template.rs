@@ -22,7 +22,10 @@ pub(crate) enum Command {
     /// Publishes a version of a template, for good
     Publish(publish::Args),
     /// Lists templates: one's own, and those that all share
-    #[command(visible_alias = "ls", after_help = "Example:\n  paddock template list --name web-shop")]
+    #[command(
+        visible_alias = "ls",
+        after_help = "Example:\n  paddock template list --name web-shop"
+    )]
     List {
         /// Only versions of the one of this name
         #[arg(long)]

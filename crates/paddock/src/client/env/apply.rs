@@ -7,9 +7,9 @@ use model::environment::OnDrift;
 use serde_json::{Value, json};
 
 use super::plan::{self, Plan};
+use super::view;
 use super::wait::{Goal, settle};
 use super::wish::{Wanted, Wish};
-use super::view;
 use crate::client::call::Call;
 use crate::client::error::Error;
 use crate::client::http::{Answer, Api};

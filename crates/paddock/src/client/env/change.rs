@@ -99,9 +99,8 @@ fn end(text: &str) -> Result<(&'static str, Value), String> {
     if let Ok(time) = text.parse::<Time>() {
         return Ok(("destroy_at", json!(time.to_string())));
     }
-    let seconds = parse::seconds(text).map_err(|why| {
-        format!("{why}, or a time like 2030-01-31T12:00:00Z")
-    })?;
+    let seconds = parse::seconds(text)
+        .map_err(|why| format!("{why}, or a time like 2030-01-31T12:00:00Z"))?;
     Ok(("ttl", json!(seconds)))
 }
 

@@ -90,7 +90,10 @@ async fn looked_at(api: &Api, subject: &Subject) -> Result<(), Error> {
             let (name, reason) = (&unseen.name, &unseen.status_reason);
             return Err(Error::failed_but(
                 format!("{name} was not looked at within {} s: {reason}", GIVE_UP_AFTER.as_secs()),
-                format!(r#"without --now, "paddock env drift {}" shows the last look"#, subject.label()),
+                format!(
+                    r#"without --now, "paddock env drift {}" shows the last look"#,
+                    subject.label()
+                ),
             ));
         }
         sleep(LOOK_EVERY).await;

@@ -108,9 +108,7 @@ async fn read(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error>
         false => log.once(args.tail, printer).await,
     };
     shown.map_err(|error| match error.status() {
-        Some(404) => {
-            error.or_next(format!(r#""paddock env show {label}" shows its resources"#))
-        }
+        Some(404) => error.or_next(format!(r#""paddock env show {label}" shows its resources"#)),
         _ => error,
     })
 }
@@ -168,22 +166,40 @@ impl Log<'_> {
         }
     }
 
-    /// Whether something is still done to the resource.
+    /// Whether something is still done to the resource, or about to be.
     async fn goes_on(&self) -> Result<bool, Error> {
-        #[derive(Deserialize)]
-        struct Resource {
-            status: String,
-        }
-        let path = ["environments", &self.environment, "resources", self.resource];
-        match self.api.send(&Call::get(&path)).await {
-            Ok(answer) => {
-                let Resource { status } = self.api.read(&answer)?;
-                Ok(matches!(status.as_str(), "pending" | "planning" | "applying" | "destroying"))
-            }
+        match self.api.send(&Call::get(&["environments", &self.environment])).await {
+            Ok(answer) => Ok(self.api.read::<Environment>(&answer)?.is_busy_with(self.resource)),
             Err(error) if error.status() == Some(404) => Ok(false),
             Err(error) if error.is_passing() => Ok(true),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// The part of an environment that the log of a resource depends on.
+#[derive(Debug, Deserialize)]
+struct Environment {
+    status: String,
+    #[serde(default)]
+    resources: Vec<Resource>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Resource {
+    name: String,
+    status: String,
+}
+
+impl Environment {
+    /// Nobody's turn comes in an environment that has failed.
+    fn is_busy_with(&self, name: &str) -> bool {
+        let one = self.resources.iter().find(|one| one.name == name);
+        one.is_some_and(|one| match one.status.as_str() {
+            "planning" | "applying" | "destroying" => true,
+            "pending" => matches!(self.status.as_str(), "deploying" | "destroying"),
+            _ => false,
+        })
     }
 }
 
@@ -211,5 +227,24 @@ mod tests {
         assert_eq!(line.shown(false, false), "a\u{1b}[2J");
         assert_eq!(line.shown(true, true), "2026-01-02T03:04:05Z a\u{fffd}[2J");
         assert!(Line::read(b"<html>").is_none());
+    }
+
+    #[test]
+    fn a_log_goes_on_while_something_is_done() {
+        for (environment, resource, want) in [
+            ("deploying", "applying", true),
+            ("deploying", "pending", true),
+            ("failed", "pending", false),
+            ("failed", "applying", true),
+            ("deployed", "applied", false),
+            ("deploying", "failed", false),
+        ] {
+            let text = format!(
+                r#"{{"status":"{environment}","resources":[{{"name":"web","status":"{resource}"}}]}}"#
+            );
+            let seen: Environment = serde_json::from_str(&text).unwrap();
+            assert_eq!(seen.is_busy_with("web"), want, "{text}");
+            assert!(!seen.is_busy_with("bus"));
+        }
     }
 }

@@ -155,7 +155,8 @@ fn next(name: &str, failed: &[&Part]) -> String {
         return format!(r#""paddock env show {name}" says more; {retry} goes on"#);
     };
     let deployment = part.link.as_ref().filter(|link| link.kind == "deployment");
-    let deployment = deployment.map(|link| format!(r#" and "paddock deployment logs {}""#, link.id));
+    let deployment =
+        deployment.map(|link| format!(r#" and "paddock deployment logs {}""#, link.id));
     let (resource, deployment) = (&part.name, deployment.unwrap_or_default());
     format!(
         r#""paddock env logs {name} {resource}"{deployment} may say more; when it is mended, run {retry}"#
@@ -336,7 +337,9 @@ mod tests {
             "status":"applying","status_reason":"","link":null}}"#;
         let Some(News::Resource(part)) = read_event(resource) else { panic!() };
         assert_eq!((part.name.as_str(), part.environment_id.as_deref()), ("web", Some("e")));
-        for other in [r#"{"kind":"cluster","data":{"status":"ready"}}"#, r#"{"kind":"resource"}"#, "x"] {
+        for other in
+            [r#"{"kind":"cluster","data":{"status":"ready"}}"#, r#"{"kind":"resource"}"#, "x"]
+        {
             assert!(read_event(other).is_none(), "{other}");
         }
     }

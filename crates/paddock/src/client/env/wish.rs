@@ -35,7 +35,7 @@ pub(super) struct Wanted {
     pub(super) templates: Vec<String>,
     pub(super) parameters: Map<String, Value>,
     /// The flags that say so again.
-    flags: Vec<String>,
+    pub(super) flags: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -59,7 +59,10 @@ impl Wish {
             None => Map::new(),
             Some(path) => {
                 let text = std::fs::read_to_string(path).map_err(|error| {
-                    Error::failed(format!("--parameters: {} can't be read: {error}", path.display()))
+                    Error::failed(format!(
+                        "--parameters: {} can't be read: {error}",
+                        path.display()
+                    ))
                 })?;
                 let read = yaml::values(&path.display().to_string(), &text);
                 read.map_err(|refused| Error::failed(format!("--parameters: {refused}")))?

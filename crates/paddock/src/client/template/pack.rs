@@ -207,13 +207,8 @@ mod tests {
         ]);
         let names: Vec<String> =
             unpacked(&read(folder.path()).unwrap()).into_iter().map(|(name, _)| name).collect();
-        let want = [
-            ".hidden",
-            "network/.terraform.lock.hcl",
-            &long,
-            "network/main.tf",
-            "template.yaml",
-        ];
+        let want =
+            [".hidden", "network/.terraform.lock.hcl", &long, "network/main.tf", "template.yaml"];
         assert_eq!(names, want);
     }
 
@@ -277,7 +272,10 @@ mod tests {
             ("d", "application/yaml", "e"),
         ] {
             let parcel = read(&folder.path().join(name)).unwrap();
-            assert_eq!((parcel.media_type, parcel.bytes.as_slice()), (media_type, bytes.as_bytes()));
+            assert_eq!(
+                (parcel.media_type, parcel.bytes.as_slice()),
+                (media_type, bytes.as_bytes())
+            );
         }
     }
 }

@@ -113,11 +113,7 @@ fn changes(changes: &[Change]) -> String {
             (_, None) => "-",
             _ => "~",
         };
-        table.row([
-            format!("{sign} {}", change.path),
-            format::value(from),
-            format::value(to),
-        ])
+        table.row([format!("{sign} {}", change.path), format::value(from), format::value(to)])
     };
     changes.iter().fold(Table::new(&["FIELD", "FROM", "TO"]), row).render()
 }
@@ -153,8 +149,7 @@ mod tests {
             ("shop 1", None),
             ("shop shop@2", None),
         ] {
-            let versions =
-                Versions { words: words.split_whitespace().map(Into::into).collect() };
+            let versions = Versions { words: words.split_whitespace().map(Into::into).collect() };
             assert_eq!(versions.read().ok(), want, "{words}");
         }
     }

@@ -84,8 +84,7 @@ struct File {
 
 /// One line a version.
 pub(super) fn table(templates: &[Template]) -> String {
-    let header =
-        ["NAME", "VERSION", "SHARED", "COMMIT", "CREATED", "DEPRECATED", "DESCRIPTION"];
+    let header = ["NAME", "VERSION", "SHARED", "COMMIT", "CREATED", "DEPRECATED", "DESCRIPTION"];
     templates.iter().fold(Table::new(&header), |table, one| table.row(row(one))).render()
 }
 
@@ -152,8 +151,9 @@ fn resources(template: &Template) -> Option<String> {
 }
 
 fn files(template: &Template) -> Option<String> {
-    let row =
-        |table: Table, one: &File| table.row([one.path.clone(), format::size_bytes(one.size_bytes)]);
+    let row = |table: Table, one: &File| {
+        table.row([one.path.clone(), format::size_bytes(one.size_bytes)])
+    };
     let table = || template.files.iter().fold(Table::new(&["FILE", "SIZE"]), row).render();
     (!template.files.is_empty()).then(table)
 }
