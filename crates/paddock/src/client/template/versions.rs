@@ -164,10 +164,10 @@ mod tests {
         )
         .unwrap();
         let want = "\
-FIELD                       FROM                      TO
-+ parameters.size           -                         {\"type\":\"integer\"}
+FIELD                       FROM                    TO
++ parameters.size           -                       {\"type\":\"integer\"}
 - resources.bus             {\"executor\":\"service\"}  -
-~ resources.web.with.image  nginx:1                   nginx:2
+~ resources.web.with.image  nginx:1                 nginx:2
 ";
         assert_eq!(changes(&diff.changes), want);
         assert_eq!(changes(&[]), "Nothing but the version is different.\n");
@@ -187,9 +187,9 @@ FIELD                       FROM                      TO
         )
         .unwrap();
         let want = "\
-ENVIRONMENT  STATUS    SUMMARY                             STEPS         PROBLEM
+ENVIRONMENT  STATUS    SUMMARY                             STEPS        PROBLEM
 prod         deployed  1 to create, 1 to replace, 2 as is  ± bus,+ web  -
-lab          failed    -                                   -             parameters.size: is needed
+lab          failed    -                                   -            parameters.size: is needed
 ";
         assert_eq!(environments(&impact.environments), want);
         assert_eq!(environments(&[]), "No environment is made from it.\n");
