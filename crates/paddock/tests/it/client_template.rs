@@ -2,13 +2,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::fake::{Fake, answer, header, json};
-use super::process::{Client, PASSWORD, Server, bare};
+use super::fake::{Act, Fake, answer, header, json};
+use super::process::{Client, Server, bare};
 
 /// A template of Paddock's own things alone.
 pub(crate) const SHOP: &str = r#"# The shop and all it needs.
@@ -79,7 +78,7 @@ fn a_template_lives_from_publish_to_delete() {
     let again = publish(&file).succeeds();
     assert_eq!(again.stdout, "shop@1.0.0 is published already, with the same content\n");
     fs::write(&file, SHOP.replace("32Mi", "64Mi")).unwrap();
-    publish(&file).fails(1, &["shop@1.0.0", "hint: give it another version"]);
+    publish(&file).fails(1, &["is published with other content", "publish another version"]);
     publish(&next).succeeds();
 
     assert_eq!(names(&ann.json("template list")), ["shop@1.0.0", "shop@1.1.0"]);
@@ -229,7 +228,7 @@ fn what_is_published_arrives_once_and_says_what_it_is() {
     let published = r#"{"name":"shop","version":"1.0.0","reference":"shop@1.0.0"}"#;
     let shop = folder(&[("shop.json", "{}")]);
     let line = format!("template publish {}", shop.path().join("shop.json").display());
-    let fake = Fake::start(vec![super::fake::Act::HangUp, json("201 Created", published)]);
+    let fake = Fake::start(vec![Act::HangUp, json("201 Created", published)]);
     Client::signed_in(&fake.address).run(&line).succeeds().prints(&["published shop@1.0.0"]);
     let requests = fake.requests();
     assert_eq!(requests.len(), 2, "{requests:?}");
@@ -247,13 +246,11 @@ fn what_is_published_arrives_once_and_says_what_it_is() {
 #[test]
 fn without_git_there_is_no_commit() {
     let published = r#"{"name":"shop","version":"1.0.0","reference":"shop@1.0.0"}"#;
-    let shop = folder(&[("template.yaml", SHOP)]);
+    let shop = folder(&[("shop.yaml", SHOP)]);
     let fake = Fake::start(vec![json("200 OK", published)]);
     let client = Client::signed_in(&fake.address);
-    let mut command: Command =
-        client.command(&format!("template publish {}", shop.path().display()));
-    let output =
-        command.env("PATH", "/nowhere").env("PADDOCK_PASSWORD", PASSWORD).output().unwrap();
+    let line = format!("template publish {}", shop.path().join("shop.yaml").display());
+    let output = client.command(&line).env("PATH", "/nowhere").output().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert!(fake.requests()[0].starts_with("post /api/v1/templates http/1.1\r\n"));
 }

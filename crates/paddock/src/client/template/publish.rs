@@ -45,7 +45,7 @@ pub(super) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<
     let call = Call::upload(&["templates"], parcel.media_type, parcel.bytes)
         .query("commit", commit)
         .query("shared", args.shared.then_some(true));
-    let answer = api.send(&call).await.map_err(|error| with_next(error.of_document()))?;
+    let answer = api.send(&call).await.map_err(Error::of_document)?;
     printer.answer(&answer, || {
         let Published { reference } = api.read(&answer)?;
         Ok(match answer.is_new {
@@ -60,13 +60,6 @@ fn folder_of(path: &Path) -> &Path {
         return path;
     }
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-fn with_next(error: Error) -> Error {
-    match error.status() {
-        Some(409) => error.or_next("give it another version: a published one never changes"),
-        _ => error,
-    }
 }
 
 #[cfg(test)]
