@@ -53,10 +53,11 @@ impl Progress {
 
     /// Shows what goes on besides: for people only until something else does.
     pub(crate) fn doing(&self, what: &str) {
-        let line = format!("{}: {}", self.label, table::clean(what));
+        let what = table::clean(what);
         match &self.spinner {
-            Some(spinner) => spinner.set_message(line),
-            None => eprintln!("{line}"),
+            // Of what, the bar has said before: the room is for what is new.
+            Some(spinner) => spinner.set_message(what),
+            None => eprintln!("{}: {what}", self.label),
         }
     }
 

@@ -81,17 +81,8 @@ struct Link {
 
 /// One line an environment.
 pub(super) fn table(environments: &[Environment]) -> String {
-    let header = [
-        "ID",
-        "NAME",
-        "STATUS",
-        "DONE",
-        "TEMPLATES",
-        "ENTRY POINTS",
-        "DESTROYED AT",
-        "CREATED",
-        "REASON",
-    ];
+    let header =
+        ["ID", "NAME", "STATUS", "DONE", "TEMPLATES", "ENTRY POINTS", "ENDS", "CREATED", "REASON"];
     environments.iter().fold(Table::new(&header), |table, one| table.row(row(one))).render()
 }
 
@@ -120,7 +111,7 @@ impl Environment {
         format!("{}{cancelling}", self.status)
     }
 
-    /// When it was destroyed, or will be.
+    /// When it ended, or will.
     fn end(&self) -> String {
         format::time(self.destroyed_at.as_deref().or(self.destroy_at.as_deref()))
     }
@@ -149,7 +140,8 @@ pub(super) fn details(environment: &Environment) -> String {
         ("PARAMETERS", environment.parameters()),
         ("ON DRIFT", format::optional(environment.on_drift.as_ref())),
         ("CREATED", format::time(environment.created_at.as_deref())),
-        ("DESTROYED AT", environment.end()),
+        ("ENDS", format::time(environment.destroy_at.as_deref())),
+        ("DESTROYED", format::time(environment.destroyed_at.as_deref())),
     ]);
     let parts = [resources(&environment.resources), endpoints(&environment.status_endpoints)];
     parts.into_iter().flatten().fold(fields, |text, part| format!("{text}\n{part}"))
@@ -206,7 +198,7 @@ mod tests {
     #[test]
     fn a_list_has_one_line_an_environment() {
         let want = "\
-ID                    NAME  STATUS    DONE  TEMPLATES   ENTRY POINTS          DESTROYED AT          CREATED               REASON
+ID                    NAME  STATUS    DONE  TEMPLATES   ENTRY POINTS          ENDS                  CREATED               REASON
 9m4e2mr0ui3e8a215n4g  prod  deployed  100%  shop@1.4.0  http://127.0.0.1:80/  2026-01-09T03:04:05Z  2026-01-02T03:04:05Z  It works.
 ";
         assert_eq!(table(&[environment()]), want);
@@ -228,7 +220,8 @@ TEMPLATES     shop@1.4.0
 PARAMETERS    names=[\"a\"],replicas=3
 ON DRIFT      report
 CREATED       2026-01-02T03:04:05Z
-DESTROYED AT  2026-01-09T03:04:05Z
+ENDS          2026-01-09T03:04:05Z
+DESTROYED     -
 
 RESOURCE  EXECUTOR    STATUS   TO DO   DONE  LINK         REASON
 bus       service     applied  -       100%  instance i1  It is as it was made.
