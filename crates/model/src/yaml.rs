@@ -8,6 +8,7 @@ mod tree;
 use std::fmt;
 
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use serde_saphyr::{Error, Options, UserMessageFormatter};
 
 use crate::Invalid;
@@ -62,6 +63,16 @@ pub(crate) fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Ref
         return Err(Refused::new(file, format!("larger than {} MiB", MAX_BYTES >> 20)));
     }
     serde_saphyr::from_str_with_options(text, options()).map_err(|e| unreadable(file, text, &e))
+}
+
+/// Reads a document of names and values, in YAML or JSON.
+pub fn values(file: &str, text: &str) -> Result<Map<String, Value>, Refused> {
+    read(file, text)
+}
+
+/// Reads one value, in YAML or JSON.
+pub fn value(file: &str, text: &str) -> Result<Value, Refused> {
+    read(file, text)
 }
 
 /// What a rule found wrong, with the line of the field that it names by its path

@@ -8,6 +8,7 @@ mod call;
 mod cluster;
 mod config;
 mod deployment;
+mod env;
 mod error;
 mod events;
 mod follow;
@@ -15,6 +16,7 @@ mod format;
 mod graph;
 mod http;
 mod invite;
+mod lines;
 mod login;
 mod names;
 mod org;
@@ -34,6 +36,7 @@ mod service_account;
 mod sse;
 mod subject;
 mod table;
+mod template;
 mod wait;
 
 use std::process::ExitCode;
@@ -85,6 +88,15 @@ pub(crate) enum Command {
     /// Deployments: what runs
     #[command(subcommand, after_help = "Example:\n  paddock deployment list")]
     Deployment(deployment::Command),
+    /// Templates: what environments are made from
+    #[command(subcommand, after_help = "Example:\n  paddock template publish examples/web-shop")]
+    Template(template::Command),
+    /// Environments: all that one or more templates say, as a whole
+    #[command(
+        subcommand,
+        after_help = "Example:\n  paddock env apply shop --template web-shop --wait"
+    )]
+    Env(env::Command),
     /// Managed services: instances of the kinds that the server has
     Service(Box<service::Args>),
     /// Service accounts: what programs sign in with
@@ -136,6 +148,8 @@ async fn dispatch(global: Global, command: Command, printer: &mut Printer) -> Re
         Command::Cluster(command) => cluster::run(command, &api, printer).await,
         Command::Deploy(args) => deployment::deploy(args, &api, printer).await,
         Command::Deployment(command) => deployment::run(command, &api, printer).await,
+        Command::Template(command) => template::run(command, &api, printer).await,
+        Command::Env(command) => env::run(command, &api, printer).await,
         Command::Service(args) => service::run(*args, &api, printer).await,
         Command::ServiceAccount(args) => service_account::run(args, &api, printer).await,
         Command::Quota => quota::run(&api, printer).await,

@@ -4,6 +4,20 @@ use reqwest::Method;
 use serde_json::Value;
 use store::{OsEntropy, entropy};
 
+/// What a call carries.
+#[derive(Debug, Clone)]
+pub(crate) enum Body {
+    /// JSON.
+    Json(Value),
+    /// A file, as it is.
+    File {
+        /// What it is.
+        media_type: &'static str,
+        /// What is in it.
+        bytes: Vec<u8>,
+    },
+}
+
 /// What to ask of the server.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
@@ -13,7 +27,7 @@ pub(crate) struct Call {
     /// What follows `/api/v1` or `/api/{family}/v1`, unescaped.
     pub(crate) path: Vec<String>,
     pub(crate) query: Vec<(&'static str, String)>,
-    pub(crate) body: Option<Value>,
+    pub(crate) body: Option<Body>,
     pub(crate) needs_token: bool,
     /// Makes the server carry out the call once, however often it arrives.
     pub(crate) idempotency_key: Option<String>,
@@ -46,6 +60,12 @@ impl Call {
         Self { idempotency_key: key, ..Self::new(Method::POST, path, Some(body)) }
     }
 
+    /// Hands over a file, which the server takes once.
+    pub(crate) fn upload(path: &[&str], media_type: &'static str, bytes: Vec<u8>) -> Self {
+        let body = Some(Body::File { media_type, bytes });
+        Self { body, ..Self::create(path, Value::Null) }
+    }
+
     /// Works without a token; none is sent.
     pub(crate) fn open(self) -> Self {
         Self { needs_token: false, ..self }
@@ -70,6 +90,7 @@ impl Call {
     fn new(method: Method, path: &[&str], body: Option<Value>) -> Self {
         let path = path.iter().map(ToString::to_string).collect();
         let (family, query, idempotency_key) = (None, vec![], None);
+        let body = body.map(Body::Json);
         Self { method, family, path, query, body, needs_token: true, idempotency_key }
     }
 }
@@ -85,6 +106,7 @@ mod tests {
             (Call::delete(&["clusters", "x"]), true),
             (Call::create(&["clusters"], Value::Null), true),
             (Call::patch(&["clusters", "x"], Value::Null), true),
+            (Call::upload(&["templates"], "application/yaml", vec![]), true),
             (Call::post(&["login"], None), false),
         ] {
             assert_eq!(call.is_repeatable(), repeatable, "{call:?}");

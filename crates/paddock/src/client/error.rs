@@ -54,6 +54,14 @@ impl Error {
         }
     }
 
+    /// The same, with the fields of a document called as they are: no flag of the command line set them.
+    pub(crate) fn of_document(mut self) -> Self {
+        if let Self::Refused(refusal) = &mut self {
+            refusal.problem.is_of_document = true;
+        }
+        self
+    }
+
     /// Whether the server found fault with this field of the request.
     pub(crate) fn is_about(&self, field: &str) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.problem.is_about(field))

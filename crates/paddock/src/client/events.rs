@@ -9,7 +9,7 @@ use super::http::Api;
 use super::page::{self, Limit};
 use super::parse;
 use super::print::Printer;
-use super::subject::{self, CLUSTER, DEPLOYMENT, INSTANCE, Kind};
+use super::subject::{self, CLUSTER, DEPLOYMENT, ENVIRONMENT, INSTANCE, Kind};
 use view::Event;
 
 /// Instances of whichever kind, as their users list them.
@@ -32,7 +32,8 @@ pub(crate) struct Args {
     /// Only of one kind of subject, such as cluster, deployment or instance
     #[arg(long)]
     kind: Option<String>,
-    /// Only of one subject, by id; with --kind cluster, deployment or instance also by name
+    /// Only of one subject, by id; with --kind cluster, deployment, instance or environment also by
+    /// name
     #[arg(long, value_name = "NAME-OR-ID")]
     subject: Option<String>,
     /// Only of one type, such as deployment.preempted
@@ -113,8 +114,10 @@ async fn subject_id(
         Some("cluster") => &CLUSTER,
         Some("deployment") => &DEPLOYMENT,
         Some("instance") => &ANY_INSTANCE,
+        Some("environment") => &ENVIRONMENT,
         _ => {
-            let what = "--subject takes a name only with --kind cluster, deployment or instance";
+            let what = "--subject takes a name only with --kind cluster, deployment, instance or \
+                        environment";
             return Err(Error::Usage(what.into()));
         }
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::Number;
+use serde_json::{Number, Value};
 
 /// How much of one resource there is.
 #[derive(Debug, Clone, Deserialize)]
@@ -19,6 +19,12 @@ pub(crate) fn quantity(kind: &str, amount: &Number) -> String {
         Some(bytes) if kind == "ram" => size(bytes),
         _ => amount.to_string(),
     }
+}
+
+/// The size of a file, with a binary unit.
+#[expect(clippy::cast_precision_loss, reason = "one digit after the point is shown")]
+pub(crate) fn size_bytes(bytes: u64) -> String {
+    size(bytes as f64)
 }
 
 fn size(bytes: f64) -> String {
@@ -78,6 +84,24 @@ pub(crate) fn yes_or_no(yes: bool) -> String {
     if yes { "yes" } else { "no" }.into()
 }
 
+/// A word that a shell takes for this text.
+pub(crate) fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.into();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// A value of JSON in one line; text without its quotes.
+pub(crate) fn value(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    }
+}
+
 /// A text that may be absent.
 pub(crate) fn optional(text: Option<&String>) -> String {
     text.cloned().unwrap_or_default()
@@ -109,6 +133,27 @@ mod tests {
             [(172_800, "2d"), (3600, "1h"), (5400, "90m"), (61, "61s"), (0, "0s"), (90_000, "25h")]
         {
             assert_eq!(span(seconds), want);
+        }
+    }
+
+    #[test]
+    fn a_shell_reads_what_was_meant() {
+        for (text, want) in [
+            ("web-shop@1.4.0", "web-shop@1.4.0"),
+            ("names=[1,2]", "'names=[1,2]'"),
+            ("a b", "'a b'"),
+            ("it's", r"'it'\''s'"),
+            ("", "''"),
+        ] {
+            assert_eq!(shell_word(text), want);
+        }
+    }
+
+    #[test]
+    fn values_are_one_line() {
+        for (json, want) in [("\"a\"", "a"), ("[1, \"a\"]", "[1,\"a\"]"), ("null", ""), ("3", "3")]
+        {
+            assert_eq!(value(Some(&serde_json::from_str(json).unwrap())), want);
         }
     }
 

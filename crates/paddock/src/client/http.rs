@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::{Request, Response, StatusCode, Url, redirect};
 use serde::de::DeserializeOwned;
 use tokio::time::{sleep, timeout};
 
-use super::call::Call;
+use super::call::{Body, Call};
 use super::config::Token;
 use super::error::{Error, Refusal};
 use super::problem::Problem;
@@ -28,6 +28,8 @@ pub(crate) struct Api {
 /// What the server answered, as it came.
 #[derive(Debug)]
 pub(crate) struct Answer {
+    /// Did the call make something that was not there?
+    pub(crate) is_new: bool,
     pub(crate) body: String,
 }
 
@@ -133,9 +135,13 @@ impl Api {
         if let Some(key) = &call.idempotency_key {
             request = request.header("idempotency-key", key);
         }
-        if let Some(body) = &call.body {
-            request = request.json(body);
-        }
+        request = match &call.body {
+            None => request,
+            Some(Body::Json(body)) => request.json(body),
+            Some(Body::File { media_type, bytes }) => {
+                request.header(CONTENT_TYPE, *media_type).body(bytes.clone())
+            }
+        };
         request.build().map_err(|error| {
             Error::failed(format!("can't ask {}: {}", self.address(), root(&error)))
         })
@@ -162,7 +168,8 @@ impl Api {
 
     fn judge(&self, reply: Reply, with_token: bool) -> Result<Answer, Error> {
         if reply.status.is_success() {
-            return Ok(Answer { body: reply.body });
+            let is_new = reply.status == StatusCode::CREATED;
+            return Ok(Answer { is_new, body: reply.body });
         }
         let header = |name| reply.headers.get(name)?.to_str().ok().map(String::from);
         if reply.status.is_redirection() {

@@ -83,7 +83,7 @@ fn together(items: &mut Vec<Box<RawValue>>, next: Option<Cursor>) -> Answer {
     let page = Page { items: std::mem::take(items), next };
     let body = serde_json::to_string(&page).expect("pieces of JSON make JSON");
     *items = page.items;
-    Answer { body }
+    Answer { is_new: false, body }
 }
 
 impl List {
@@ -143,7 +143,7 @@ mod tests {
         let list = || {
             let text = r#"{"items":[{"n":0},{"n":1},{"n":2}]}"#;
             let Page { items, .. } = serde_json::from_str(text).unwrap();
-            List { items, answer: Answer { body: text.into() }, is_cut: false }
+            List { items, answer: Answer { is_new: false, body: text.into() }, is_cut: false }
         };
         for (places, limit, want, is_cut) in [
             (&[2, 0][..], 9, r#"{"items":[{"n":2},{"n":0}],"next":null}"#, false),

@@ -15,6 +15,9 @@ pub(crate) struct Problem {
     /// What the APIs of kinds say instead of a title and a detail.
     #[serde(default)]
     reason: String,
+    /// Are its fields those of a document that the user wrote, and not of flags?
+    #[serde(skip)]
+    pub(crate) is_of_document: bool,
     #[serde(default, alias = "operation_id")]
     pub(crate) request_id: Option<String>,
 }
@@ -50,7 +53,8 @@ impl Problem {
     /// All of it in one line, with the flags of the command line instead of fields.
     pub(crate) fn sentence(&self) -> String {
         let main = if self.detail.is_empty() { &self.title } else { &self.detail };
-        let fields = self.errors.iter().map(Field::sentence).collect::<Vec<_>>().join("; ");
+        let sentence = |field: &Field| field.sentence(self.is_of_document);
+        let fields = self.errors.iter().map(sentence).collect::<Vec<_>>().join("; ");
         match self.errors.as_slice() {
             [] => main.clone(),
             // The sentence says what the field says, but in the words of the request.
@@ -61,8 +65,9 @@ impl Problem {
 }
 
 impl Field {
-    fn sentence(&self) -> String {
-        format!("{}: {}", flag(&self.field), self.detail)
+    fn sentence(&self, is_of_document: bool) -> String {
+        let field = if is_of_document { self.field.clone() } else { flag(&self.field) };
+        format!("{field}: {}", self.detail)
     }
 }
 
@@ -80,6 +85,13 @@ fn flag(field: &str) -> String {
         ("labels", key) => format!("--label {key}"),
         ("env", "") => "--env".into(),
         ("env", key) => format!("--env {key}"),
+        ("tags", "") => "--tag".into(),
+        ("tags", key) => format!("--tag {key}"),
+        ("parameters", "") => "--set, --parameters".into(),
+        ("parameters", name) => format!("--set {name}"),
+        ("adopt", "") => "--adopt".into(),
+        ("adopt", resource) => format!("--adopt {resource}"),
+        ("plan_hash", _) => "--plan".into(),
         ("cluster_id", _) => "--cluster".into(),
         ("kubernetes", "") => "--kubeconfig".into(),
         ("terraform", "") => "--module".into(),
@@ -95,6 +107,7 @@ fn flag(field: &str) -> String {
         ("anti_affinity", _) => "--spread".into(),
         ("name" | "password" | "command" | "code" | "image" | "owner", _) => format!("the {head}"),
         (head, _) if head.starts_with("ports") => "--port".into(),
+        (head, _) if head.starts_with("templates") => "--template".into(),
         (head, "") if head.starts_with("nodes") => "--node".into(),
         (head, rest) if head.starts_with("nodes") => {
             format!("--node, its {}", rest.replace('.', " "))
@@ -103,7 +116,8 @@ fn flag(field: &str) -> String {
             "username" | "display_name" | "expires_in" | "priority" | "replicas" | "provider"
             | "cloud_provider" | "region" | "status" | "kind" | "subject" | "type" | "since"
             | "limit" | "restart" | "run_for" | "replica" | "tail" | "plan" | "billing_model"
-            | "marketplace" | "reauthentication" | "expires_at" | "reason",
+            | "marketplace" | "reauthentication" | "expires_at" | "reason" | "description" | "ttl"
+            | "destroy_at" | "on_drift" | "why" | "commit" | "shared",
             _,
         ) => format!("--{}", head.replace('_', "-")),
         _ => field.clone(),
@@ -146,11 +160,26 @@ mod tests {
             ("billing_cloud_account_id", "--billing-account"),
             ("instance_type", "--type"),
             ("organization_id", "--org"),
+            ("templates[1]", "--template"),
+            ("parameters.replicas", "--set replicas"),
+            ("tags.team", "--tag team"),
+            ("adopt.web", "--adopt web"),
+            ("destroy_at", "--destroy-at"),
+            ("plan_hash", "--plan"),
             ("something.new", "something.new"),
             ("", ""),
         ] {
             assert_eq!(flag(field), typed, "{field}");
         }
+    }
+
+    #[test]
+    fn fields_of_a_document_keep_their_names() {
+        let body = r#"{"detail":"It can't be taken.","errors":[{"field":"parameters.size","detail":"no type"}]}"#;
+        let mut problem = Problem::read(reqwest::StatusCode::BAD_REQUEST, body);
+        assert_eq!(problem.sentence(), "It can't be taken. (--set size: no type)");
+        problem.is_of_document = true;
+        assert_eq!(problem.sentence(), "It can't be taken. (parameters.size: no type)");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Shows on stderr where something is: a spinner for people, plain lines for logs.
+//! Shows on stderr where something is: a spinner or a bar for people, plain lines for logs.
 
 use std::io::{self, IsTerminal as _};
 use std::time::Duration;
@@ -21,6 +21,12 @@ impl Progress {
         Self { label: table::clean(label), spinner, last: String::new() }
     }
 
+    /// Begins to show how much of `label` is done.
+    pub(crate) fn of_percent(label: &str) -> Self {
+        let spinner = io::stderr().is_terminal().then(bar);
+        Self { label: table::clean(label), spinner, last: String::new() }
+    }
+
     /// Shows a state; the same one twice is shown once.
     pub(crate) fn show(&mut self, state: &str) {
         let line = format!("{}: {}", self.label, table::clean(state));
@@ -32,6 +38,36 @@ impl Progress {
             None => eprintln!("{line}"),
         }
         self.last = line;
+    }
+
+    /// Shows how much is done, and the state.
+    pub(crate) fn show_percent(&mut self, percent: u64, state: &str) {
+        match &self.spinner {
+            Some(spinner) => {
+                spinner.set_position(percent.min(100));
+                self.show(state);
+            }
+            None => self.show(&format!("{percent} %: {state}")),
+        }
+    }
+
+    /// Shows what goes on besides: for people only until something else does.
+    pub(crate) fn doing(&self, what: &str) {
+        let what = table::clean(what);
+        match &self.spinner {
+            // Of what, the bar has said before: the room is for what is new.
+            Some(spinner) => spinner.set_message(what),
+            None => eprintln!("{}: {what}", self.label),
+        }
+    }
+
+    /// Shows what is over; that stays readable.
+    pub(crate) fn done(&self, what: &str) {
+        let line = format!("{}: {}", self.label, table::clean(what));
+        match &self.spinner {
+            Some(spinner) => spinner.println(line),
+            None => eprintln!("{line}"),
+        }
     }
 }
 
@@ -48,8 +84,15 @@ impl Drop for Progress {
 }
 
 fn spinner() -> ProgressBar {
-    let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
-    let bar = ProgressBar::new_spinner();
+    drawn(ProgressBar::new_spinner(), "{spinner} {elapsed} {wide_msg}")
+}
+
+fn bar() -> ProgressBar {
+    drawn(ProgressBar::new(100), "{spinner} {elapsed} [{bar:20}] {percent:>3} % {wide_msg}")
+}
+
+fn drawn(bar: ProgressBar, template: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template(template);
     bar.set_style(style.expect("the template is constant and tested by every use"));
     bar.enable_steady_tick(Duration::from_millis(100));
     bar
@@ -58,7 +101,8 @@ fn spinner() -> ProgressBar {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_spinner_can_be_made() {
+    fn what_is_drawn_can_be_made() {
         super::spinner().finish_and_clear();
+        super::bar().finish_and_clear();
     }
 }

@@ -1,5 +1,5 @@
-//! What clusters, deployments and instances have in common on the command line: they are found by name or
-//! id, made, waited for and deleted in the same way.
+//! What clusters, deployments, instances and environments have in common on the command line: they are
+//! found by name or id, made, waited for and deleted in the same way.
 
 use std::time::Duration;
 
@@ -59,6 +59,15 @@ pub(crate) const INSTANCE: Kind<'static> = Kind {
     path: "instances",
     up: &["ready"],
 };
+/// Environments.
+pub(crate) const ENVIRONMENT: Kind<'static> = Kind {
+    event: "environment",
+    word: "environment",
+    command: "env",
+    service: None,
+    path: "environments",
+    up: &["deployed"],
+};
 
 impl Kind<'_> {
     /// Why a subject did not get where it should, and where more is to be read.
@@ -113,20 +122,37 @@ pub(crate) fn is_id(text: &str) -> bool {
 
 /// Finds a subject by id or, failing that, by name.
 pub(crate) async fn find(api: &Api, kind: &Kind<'_>, which: &str) -> Result<Subject, Error> {
+    choose(kind, which, candidates(api, kind, which).await?)
+}
+
+/// The same; none if there is nothing of that id or name.
+pub(crate) async fn find_if_any(
+    api: &Api,
+    kind: &Kind<'_>,
+    which: &str,
+) -> Result<Option<Subject>, Error> {
+    let candidates = candidates(api, kind, which).await?;
+    if candidates.is_empty() {
+        return Ok(None);
+    }
+    choose(kind, which, candidates).map(Some)
+}
+
+/// The one of that id or, failing that, all of that name.
+async fn candidates(api: &Api, kind: &Kind<'_>, which: &str) -> Result<Vec<Subject>, Error> {
     if is_id(which) {
         match api.send(&Call::get(&[kind.path, which])).await {
             Err(error) if error.status() == Some(404) => {}
             answer => {
                 let found: Subject = api.read(&answer?)?;
                 if kind.has(&found) {
-                    return Ok(found);
+                    return Ok(vec![found]);
                 }
             }
         }
     }
     let call = Call::get(&[kind.path]).query("name", Some(which)).query("kind", kind.service);
-    let named = page::list(api, call, MAX_CANDIDATES).await?;
-    choose(kind, which, named.read(api)?)
+    page::list(api, call, MAX_CANDIDATES).await?.read(api)
 }
 
 /// The id of what was named, if anything was.

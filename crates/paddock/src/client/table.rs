@@ -70,6 +70,11 @@ pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { blank(c) } else { c }).collect()
 }
 
+/// What something said, without anything that steers a terminal; tabs are harmless.
+pub(crate) fn tame(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
+}
+
 /// Text that is safe to show, in as many lines as it has.
 pub(crate) fn clean_lines(text: &str) -> String {
     text.lines().map(clean).collect::<Vec<_>>().join("\n")

@@ -1,7 +1,7 @@
 //! `paddock deployment logs`: what a deployment's replicas say.
 
 mod follow;
-mod lines;
+mod line;
 mod reader;
 mod show;
 
@@ -10,10 +10,11 @@ use serde::Deserialize;
 use super::super::call::Call;
 use super::super::error::Error;
 use super::super::http::Api;
+use super::super::lines::{End, Lines};
 use super::super::print::Printer;
 use super::super::subject::{self, DEPLOYMENT};
 use follow::Follow;
-use lines::{End, Lines};
+use line::Line;
 use show::Show;
 
 /// The largest number of lines that the server counts back.
@@ -154,7 +155,7 @@ async fn once(
     let call = log.call().query("replica", log.only).query("tail", tail);
     let mut lines = Lines::open(log.api, &call).await?;
     loop {
-        match lines.next().await {
+        match lines.next(Line::read).await {
             Ok(line) => show.print(printer, &line)?,
             Err(End::Whole) => return Ok(()),
             Err(End::Broken) => {

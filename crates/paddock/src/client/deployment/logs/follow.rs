@@ -11,8 +11,9 @@ use futures_util::stream::{self, AbortHandle, BoxStream, SelectAll};
 use tokio::time::{Instant, timeout_at};
 
 use super::super::super::error::Error;
+use super::super::super::lines::{End, Lines};
 use super::super::super::print::Printer;
-use super::lines::{End, Line, Lines};
+use super::line::Line;
 use super::reader::{Opening, Reader};
 use super::show::Show;
 use super::{Deployment, Log};
@@ -169,7 +170,7 @@ impl<'a> Follow<'a> {
 fn items(number: u32, lines: Lines) -> impl futures_util::Stream<Item = Item> + Send + 'static {
     stream::unfold(Some(lines), move |lines| async move {
         let mut lines = lines?;
-        let next = lines.next().await;
+        let next = lines.next(Line::read).await;
         let rest = next.is_ok().then_some(lines);
         Some(((number, next), rest))
     })

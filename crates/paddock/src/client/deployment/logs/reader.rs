@@ -3,8 +3,9 @@
 use model::Time;
 
 use super::super::super::call::Call;
+use super::super::super::lines::End;
 use super::Replica;
-use super::lines::{End, Line};
+use super::line::Line;
 
 /// After so many looks, an open log whose replica has ended or moved is not waited for any more.
 const PATIENCE: u8 = 2;

@@ -4,7 +4,8 @@ use std::io::{self, IsTerminal as _};
 
 use super::super::super::error::Error;
 use super::super::super::print::Printer;
-use super::lines::Line;
+use super::super::super::table;
+use super::line::Line;
 
 /// How lines are shown.
 #[derive(Debug, Clone, Copy)]
@@ -36,14 +37,9 @@ impl Show {
     fn text(self, line: &Line) -> String {
         let at = if self.timestamps { format!("{} ", line.at) } else { String::new() };
         let number = if self.numbers { format!("[{}] ", line.replica) } else { String::new() };
-        let said = if self.is_terminal { tame(&line.text) } else { line.text.clone() };
+        let said = if self.is_terminal { table::tame(&line.text) } else { line.text.clone() };
         format!("{at}{number}{said}")
     }
-}
-
-/// The same, without anything that steers a terminal; tabs are harmless.
-fn tame(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
 }
 
 #[cfg(test)]

@@ -1,42 +1,19 @@
-//! An open log: lines of JSON, however the bytes are cut into pieces.
+//! An open log: lines, however the bytes are cut into pieces.
 
 use std::collections::VecDeque;
 
 use reqwest::Response;
-use serde::Deserialize;
 
-use super::super::super::call::Call;
-use super::super::super::error::Error;
-use super::super::super::http::Api;
+use super::call::Call;
+use super::error::Error;
+use super::http::Api;
 
 /// The longest line that is still taken for one.
 const MAX_BYTES: usize = 4 << 20;
 
-/// One line of a log.
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct Line {
-    pub(super) replica: u32,
-    pub(super) at: String,
-    pub(super) text: String,
-    /// Where to go on after it.
-    pub(super) next: String,
-    /// As it came.
-    #[serde(skip)]
-    pub(super) raw: String,
-}
-
-impl Line {
-    /// Reads a line; nothing if it is none.
-    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
-        let raw = String::from_utf8(bytes.to_vec()).ok()?;
-        let line: Self = serde_json::from_str(&raw).ok()?;
-        Some(Self { raw, ..line })
-    }
-}
-
 /// Why there are no more lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     /// All was said; or the server stops, which looks the same.
     Whole,
     /// The connection broke.
@@ -46,22 +23,22 @@ pub(super) enum End {
 }
 
 /// An open log.
-pub(super) struct Lines {
+pub(crate) struct Lines {
     response: Response,
     cut: Cut,
 }
 
 impl Lines {
     /// Opens a log.
-    pub(super) async fn open(api: &Api, call: &Call) -> Result<Self, Error> {
+    pub(crate) async fn open(api: &Api, call: &Call) -> Result<Self, Error> {
         Ok(Self { response: api.lines(call).await?, cut: Cut::default() })
     }
 
-    /// Waits for the next line.
-    pub(super) async fn next(&mut self) -> Result<Line, End> {
+    /// Waits for the next line, and reads it; whatever can't be read is none of a log.
+    pub(crate) async fn next<T>(&mut self, read: fn(&[u8]) -> Option<T>) -> Result<T, End> {
         loop {
             if let Some(bytes) = self.cut.next() {
-                return Line::read(&bytes).ok_or(End::Foreign);
+                return read(&bytes).ok_or(End::Foreign);
             }
             match self.response.chunk().await {
                 Ok(Some(bytes)) => self.cut.feed(&bytes)?,
@@ -127,15 +104,5 @@ mod tests {
         let piece = vec![b'x'; 1 << 16];
         let fed = (0..100).map(|_| cut.feed(&piece)).find(Result::is_err);
         assert_eq!(fed, Some(Err(End::Foreign)));
-    }
-
-    #[test]
-    fn what_is_no_line_of_a_log_is_not_read() {
-        let line = br#"{"replica":1,"at":"t","source":"stderr","text":"x","next":"7-1"}"#;
-        let read = Line::read(line).unwrap();
-        assert_eq!((read.replica, &*read.next, read.raw.as_bytes()), (1, "7-1", &line[..]));
-        for bad in [&b"<html>"[..], b"{}", b"\xff", b"[1]"] {
-            assert!(Line::read(bad).is_none());
-        }
     }
 }

@@ -1,0 +1,250 @@
+//! `paddock env logs`: what was said while a resource was made, changed or destroyed.
+
+use std::io::{self, IsTerminal as _};
+use std::time::Duration;
+
+use serde::Deserialize;
+use tokio::time::sleep;
+
+use crate::client::call::Call;
+use crate::client::error::Error;
+use crate::client::http::Api;
+use crate::client::lines::{End, Lines};
+use crate::client::print::Printer;
+use crate::client::subject::{self, ENVIRONMENT};
+use crate::client::table;
+
+/// The largest number of lines that are kept.
+const MAX_TAIL: i64 = 100_000;
+/// How long to pause before a log that broke off is opened again.
+const PAUSE: Duration = Duration::from_secs(1);
+/// So often in a row it is opened in vain.
+const MAX_TRIES: u32 = 60;
+
+/// `paddock env logs`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+With -f it goes on until the step of the resource is over; Ctrl-C ends it before. What a deployment's
+containers say is in \"paddock deployment logs\".
+
+Example:
+  paddock env logs shop network
+  paddock env logs shop web-0 -f --tail 20")]
+pub(crate) struct Args {
+    /// The environment, by name or id
+    #[arg(value_name = "NAME-OR-ID")]
+    which: String,
+    /// The resource
+    resource: String,
+    /// Goes on as more is said
+    #[arg(long, short)]
+    follow: bool,
+    /// Only the last lines
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=MAX_TAIL))]
+    tail: Option<u32>,
+    /// With the time of each line
+    #[arg(long)]
+    timestamps: bool,
+}
+
+/// One line.
+#[derive(Debug, Clone, Deserialize)]
+struct Line {
+    /// Its place; whoever goes on after it gives it as `after`.
+    number: i64,
+    #[serde(default)]
+    at: String,
+    text: String,
+    /// As it came.
+    #[serde(skip)]
+    raw: String,
+}
+
+impl Line {
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let raw = String::from_utf8(bytes.to_vec()).ok()?;
+        let line: Self = serde_json::from_str(&raw).ok()?;
+        Some(Self { raw, ..line })
+    }
+
+    fn shown(&self, timestamps: bool, is_terminal: bool) -> String {
+        let at = if timestamps { format!("{} ", self.at) } else { String::new() };
+        let said = if is_terminal { table::tame(&self.text) } else { self.text.clone() };
+        format!("{at}{said}")
+    }
+}
+
+/// Whose log is read, and how far it has been.
+struct Log<'a> {
+    api: &'a Api,
+    environment: String,
+    resource: &'a str,
+    /// The number of the last line that was shown.
+    last: Option<i64>,
+    timestamps: bool,
+}
+
+/// Shows a log, and with `-f` goes on.
+pub(super) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
+    tokio::select! {
+        outcome = read(args, api, printer) => outcome,
+        // Whoever has seen enough has not failed.
+        _ = tokio::signal::ctrl_c() => Ok(()),
+    }
+}
+
+async fn read(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
+    let subject = subject::find(api, &ENVIRONMENT, &args.which).await?;
+    let label = subject.label().to_owned();
+    let mut log = Log {
+        api,
+        environment: subject.id,
+        resource: &args.resource,
+        last: None,
+        timestamps: args.timestamps,
+    };
+    let shown = match args.follow {
+        true => log.follow(args.tail, printer).await,
+        false => log.once(args.tail, printer).await,
+    };
+    shown.map_err(|error| match error.status() {
+        Some(404) => error.or_next(format!(r#""paddock env show {label}" shows its resources"#)),
+        _ => error,
+    })
+}
+
+impl Log<'_> {
+    fn call(&self, tail: Option<u32>) -> Call {
+        let path = ["environments", &self.environment, "resources", self.resource, "logs"];
+        Call::get(&path).query("tail", tail)
+    }
+
+    /// What was said until now.
+    async fn once(&mut self, tail: Option<u32>, printer: &mut Printer) -> Result<(), Error> {
+        match self.drain(&self.call(tail), printer).await? {
+            End::Whole => Ok(()),
+            _ => Err(Error::failed_but("the log broke off", "run the command again")),
+        }
+    }
+
+    /// Goes on until the step is over. A server that stopped looks the same at first.
+    async fn follow(&mut self, tail: Option<u32>, printer: &mut Printer) -> Result<(), Error> {
+        let mut tries = 0;
+        loop {
+            let seen = self.last;
+            let tail = tail.filter(|_| seen.is_none());
+            let call = self.call(tail).query("follow", Some(true)).query("after", seen);
+            let outcome = match self.drain(&call, printer).await {
+                Ok(_) if !self.goes_on().await? => return Ok(()),
+                outcome => outcome,
+            };
+            tries = if self.last == seen { tries + 1 } else { 0 };
+            match outcome {
+                Err(error) if !error.is_passing() || tries > MAX_TRIES => return Err(error),
+                _ => sleep(PAUSE).await,
+            }
+        }
+    }
+
+    /// Shows all lines of an open log, and says why there are no more.
+    async fn drain(&mut self, call: &Call, printer: &mut Printer) -> Result<End, Error> {
+        let mut lines = Lines::open(self.api, call).await?;
+        let is_terminal = io::stdout().is_terminal();
+        loop {
+            match lines.next(Line::read).await {
+                Ok(line) => {
+                    self.last = Some(line.number);
+                    let text = match printer.is_json() {
+                        true => line.raw,
+                        false => line.shown(self.timestamps, is_terminal),
+                    };
+                    printer.bytes(format!("{text}\n").as_bytes())?;
+                }
+                Err(End::Foreign) => return Err(self.api.foreign()),
+                Err(end) => return Ok(end),
+            }
+        }
+    }
+
+    /// Whether something is still done to the resource, or about to be.
+    async fn goes_on(&self) -> Result<bool, Error> {
+        match self.api.send(&Call::get(&["environments", &self.environment])).await {
+            Ok(answer) => Ok(self.api.read::<Environment>(&answer)?.is_busy_with(self.resource)),
+            Err(error) if error.status() == Some(404) => Ok(false),
+            Err(error) if error.is_passing() => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The part of an environment that the log of a resource depends on.
+#[derive(Debug, Deserialize)]
+struct Environment {
+    status: String,
+    #[serde(default)]
+    resources: Vec<Resource>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Resource {
+    name: String,
+    status: String,
+}
+
+impl Environment {
+    /// Nobody's turn comes in an environment that has failed.
+    fn is_busy_with(&self, name: &str) -> bool {
+        let one = self.resources.iter().find(|one| one.name == name);
+        one.is_some_and(|one| match one.status.as_str() {
+            "planning" | "applying" | "destroying" => true,
+            "pending" => matches!(self.status.as_str(), "deploying" | "destroying"),
+            _ => false,
+        })
+    }
+}
+
+/// The last lines of a resource. They are a courtesy: what can't be read is left out.
+pub(super) async fn tail(api: &Api, environment: &str, resource: &str, count: u32) -> Vec<String> {
+    let path = ["environments", environment, "resources", resource, "logs"];
+    let call = Call::get(&path).query("tail", Some(count));
+    let mut said = Vec::new();
+    let Ok(mut lines) = Lines::open(api, &call).await else { return said };
+    while let Ok(line) = lines.next(Line::read).await {
+        said.push(table::clean(&line.text));
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_what_was_asked_for() {
+        let raw = r#"{"number":7,"at":"2026-01-02T03:04:05Z","text":"a\u001b[2J"}"#;
+        let line = Line::read(raw.as_bytes()).unwrap();
+        assert_eq!((line.number, line.raw.as_str()), (7, raw));
+        assert_eq!(line.shown(false, false), "a\u{1b}[2J");
+        assert_eq!(line.shown(true, true), "2026-01-02T03:04:05Z a\u{fffd}[2J");
+        assert!(Line::read(b"<html>").is_none());
+    }
+
+    #[test]
+    fn a_log_goes_on_while_something_is_done() {
+        for (environment, resource, want) in [
+            ("deploying", "applying", true),
+            ("deploying", "pending", true),
+            ("failed", "pending", false),
+            ("failed", "applying", true),
+            ("deployed", "applied", false),
+            ("deploying", "failed", false),
+        ] {
+            let text = format!(
+                r#"{{"status":"{environment}","resources":[{{"name":"web","status":"{resource}"}}]}}"#
+            );
+            let seen: Environment = serde_json::from_str(&text).unwrap();
+            assert_eq!(seen.is_busy_with("web"), want, "{text}");
+            assert!(!seen.is_busy_with("bus"));
+        }
+    }
+}

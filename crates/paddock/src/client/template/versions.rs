@@ -1,0 +1,197 @@
+//! Two versions of a template side by side: what is different, and what that would do.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::unknown;
+use crate::client::call::Call;
+use crate::client::env::plan::{Step, Summary, signed};
+use crate::client::error::Error;
+use crate::client::format;
+use crate::client::http::Api;
+use crate::client::print::Printer;
+use crate::client::table::Table;
+
+/// Which two versions.
+#[derive(clap::Args)]
+pub(crate) struct Versions {
+    /// The template and its two versions, or both in full
+    #[arg(value_name = "NAME FROM TO", num_args = 2..=3, required = true)]
+    words: Vec<String>,
+}
+
+impl Versions {
+    /// The name, the one version and the other.
+    fn read(&self) -> Result<(&str, &str, &str), Error> {
+        let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
+        let (name, from, to) = match words[..] {
+            [name, from, to] => (name, from, to),
+            [from, to] => match (from.split_once('@'), to.split_once('@')) {
+                (Some((name, from)), Some((other, to))) if name == other => (name, from, to),
+                (Some((name, from)), None) => (name, from, to),
+                _ => return Err(Error::Usage(WRITE_IT.into())),
+            },
+            _ => return Err(Error::Usage(WRITE_IT.into())),
+        };
+        Ok((name, from, to))
+    }
+}
+
+const WRITE_IT: &str =
+    "write two versions of one template: web-shop 1.4.0 1.5.0, or web-shop@1.4.0 web-shop@1.5.0";
+
+#[derive(Deserialize)]
+struct Diff {
+    changes: Vec<Change>,
+}
+
+/// One field that is different.
+#[derive(Deserialize)]
+struct Change {
+    path: String,
+    #[serde(default)]
+    from: Option<Value>,
+    #[serde(default)]
+    to: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Impact {
+    environments: Vec<Environment>,
+}
+
+/// What would be done to one environment.
+#[derive(Deserialize)]
+struct Environment {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    status: String,
+    #[serde(default)]
+    summary: Option<Summary>,
+    #[serde(default)]
+    steps: Option<Vec<Step>>,
+    #[serde(default)]
+    problem: Option<String>,
+}
+
+/// Shows what is different.
+pub(super) async fn diff(
+    versions: &Versions,
+    api: &Api,
+    printer: &mut Printer,
+) -> Result<(), Error> {
+    let answer = api.send(&call(versions, "diff")?).await.map_err(unknown)?;
+    printer.answer(&answer, || Ok(changes(&api.read::<Diff>(&answer)?.changes)))
+}
+
+/// Shows what moving to the other version would do.
+pub(super) async fn impact(
+    versions: &Versions,
+    api: &Api,
+    printer: &mut Printer,
+) -> Result<(), Error> {
+    let answer = api.send(&call(versions, "impact")?).await.map_err(unknown)?;
+    printer.answer(&answer, || Ok(environments(&api.read::<Impact>(&answer)?.environments)))?;
+    printer.note("nothing was done");
+    Ok(())
+}
+
+fn call(versions: &Versions, what: &str) -> Result<Call, Error> {
+    let (name, from, to) = versions.read()?;
+    Ok(Call::get(&["templates", name, what]).query("from", Some(from)).query("to", Some(to)))
+}
+
+fn changes(changes: &[Change]) -> String {
+    if changes.is_empty() {
+        return "Nothing but the version is different.\n".into();
+    }
+    let row = |table: Table, change: &Change| {
+        let (from, to) = (change.from.as_ref(), change.to.as_ref());
+        let sign = match (from, to) {
+            (None, _) => "+",
+            (_, None) => "-",
+            _ => "~",
+        };
+        table.row([format!("{sign} {}", change.path), format::value(from), format::value(to)])
+    };
+    changes.iter().fold(Table::new(&["FIELD", "FROM", "TO"]), row).render()
+}
+
+fn environments(environments: &[Environment]) -> String {
+    if environments.is_empty() {
+        return "No environment is made from it.\n".into();
+    }
+    let row = |table: Table, one: &Environment| {
+        table.row([
+            one.name.clone(),
+            one.status.clone(),
+            one.summary.as_ref().map(Summary::text).unwrap_or_default(),
+            format::join(one.steps.iter().flatten().filter_map(signed)),
+            format::optional(one.problem.as_ref()),
+        ])
+    };
+    let header = ["ENVIRONMENT", "STATUS", "SUMMARY", "STEPS", "PROBLEM"];
+    environments.iter().fold(Table::new(&header), row).render()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_named_in_two_ways() {
+        for (words, want) in [
+            ("shop 1 2", Some(("shop", "1", "2"))),
+            ("shop@1 shop@2", Some(("shop", "1", "2"))),
+            ("shop@1 2", Some(("shop", "1", "2"))),
+            ("shop@1 web@2", None),
+            ("shop 1", None),
+            ("shop shop@2", None),
+        ] {
+            let versions = Versions { words: words.split_whitespace().map(Into::into).collect() };
+            assert_eq!(versions.read().ok(), want, "{words}");
+        }
+    }
+
+    #[test]
+    fn each_field_has_its_line() {
+        let diff: Diff = serde_json::from_str(
+            r#"{"name":"shop","from":"1","to":"2","changes":[
+                {"path":"parameters.size","from":null,"to":{"type":"integer"}},
+                {"path":"resources.bus","from":{"executor":"service"},"to":null},
+                {"path":"resources.web.with.image","from":"nginx:1","to":"nginx:2"}]}"#,
+        )
+        .unwrap();
+        let want = "\
+FIELD                       FROM                    TO
++ parameters.size           -                       {\"type\":\"integer\"}
+- resources.bus             {\"executor\":\"service\"}  -
+~ resources.web.with.image  nginx:1                 nginx:2
+";
+        assert_eq!(changes(&diff.changes), want);
+        assert_eq!(changes(&[]), "Nothing but the version is different.\n");
+    }
+
+    #[test]
+    fn each_environment_has_its_line() {
+        let impact: Impact = serde_json::from_str(
+            r#"{"name":"shop","from":"1","to":"2","environments":[
+                {"id":"1","name":"prod","status":"deployed","hash":"h","problem":null,
+                 "summary":{"create":1,"update":0,"replace":1,"destroy":0,"nothing":2},
+                 "steps":[{"name":"bus","executor":"service","act":"replace","reason":"r","after":[]},
+                          {"name":"web","executor":"deployment","act":"create","reason":"r","after":[]},
+                          {"name":"net","executor":"terraform","act":"nothing","reason":"","after":[]}]},
+                {"id":"2","name":"lab","status":"failed","hash":null,"summary":null,"steps":[],
+                 "problem":"parameters.size: is needed"}]}"#,
+        )
+        .unwrap();
+        let want = "\
+ENVIRONMENT  STATUS    SUMMARY                             STEPS        PROBLEM
+prod         deployed  1 to create, 1 to replace, 2 as is  ± bus,+ web  -
+lab          failed    -                                   -            parameters.size: is needed
+";
+        assert_eq!(environments(&impact.environments), want);
+        assert_eq!(environments(&[]), "No environment is made from it.\n");
+    }
+}
