@@ -174,7 +174,8 @@ pub(super) fn secrets(plan: &Value) -> Vec<Value> {
     found.extend(variables.map(|(name, _)| plan["variables"][name]["value"].clone()));
     for values in [&plan["planned_values"], &plan["prior_state"]["values"]] {
         let outputs = values["outputs"].as_object().into_iter().flat_map(Map::values);
-        found.extend(outputs.filter(|one| one["sensitive"] == true).map(|one| one["value"].clone()));
+        found
+            .extend(outputs.filter(|one| one["sensitive"] == true).map(|one| one["value"].clone()));
         of_module(&values["root_module"], &mut found);
     }
     found.retain(|value| !value.is_null());

@@ -194,7 +194,9 @@ impl Modules {
         let work = async move { work.destroy().await.map(|()| Outcome::Gone) };
         match self.pursue(task, &workspace, Aim::Destroy, work)? {
             // The state that says so is kept before its folder goes: nothing is destroyed twice.
-            Some(_) => Ok(Doing::Going { words: "Terraform has removed it.".into(), percent: Some(99) }),
+            Some(_) => {
+                Ok(Doing::Going { words: "Terraform has removed it.".into(), percent: Some(99) })
+            }
             None => Ok(self.going(task, &workspace)),
         }
     }

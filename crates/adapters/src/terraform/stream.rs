@@ -82,7 +82,8 @@ impl Told {
 
     /// How much of what was planned is done, in percent; never all of it.
     pub(super) fn percent(&self) -> Option<u8> {
-        let (done, all) = (self.begun.len() - self.busy(), self.planned.len().max(self.begun.len()));
+        let (done, all) =
+            (self.begun.len() - self.busy(), self.planned.len().max(self.begun.len()));
         let percent = (100 * done).checked_div(all)?.min(99);
         u8::try_from(percent).ok()
     }

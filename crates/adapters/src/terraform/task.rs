@@ -8,10 +8,10 @@ use model::Secret;
 use model::template::with;
 use serde_json::{Map, Value};
 
-use super::hidden::Hidden;
+use super::hidden::{Hidden, looks_secret};
 use super::inputs::{Inputs, Outputs};
 use super::steps::TRIED;
-use super::workspace::{Workspace, looks_secret};
+use super::workspace::Workspace;
 use super::{Runner, files, folder, module};
 
 /// What is kept: the state, what was last tried, and which providers were chosen.
@@ -85,8 +85,8 @@ fn parted(
 
 /// What a resource gives to others: no output that is sensitive, or that has a secret in it.
 pub(super) fn applied(task: &Task, workspace: &Workspace, outputs: &Outputs) -> Applied {
-    let hidden = Hidden::of(&workspace.inputs.secret_variables)
-        .and_outputs(workspace.state().as_ref());
+    let hidden =
+        Hidden::of(&workspace.inputs.secret_variables).and_outputs(workspace.state().as_ref());
     let mut given = Map::new();
     for (name, value, is_sensitive) in outputs.all() {
         if is_sensitive {

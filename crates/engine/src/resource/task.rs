@@ -139,7 +139,9 @@ async fn files(read: &mut Read, one: &Resource, of: &Environment) -> Result<File
         }
     }
     // Its environment has moved on to another version, and it shall go: it came from the one before.
-    let Some((name, version)) = one.node.template.split_once('@') else { return Ok(Arc::default()) };
+    let Some((name, version)) = one.node.template.split_once('@') else {
+        return Ok(Arc::default());
+    };
     let own = store::Scope::Organization(of.organization_id);
     match store::template::get(read, own, name, version).await {
         Ok(found) => Ok(Arc::new(store::template::files(read, found.id).await?)),

@@ -16,9 +16,7 @@ fn check(plan: &Value, lines: &[&str]) {
 
 #[test]
 fn things_that_come_and_go_are_one_difference_each() {
-    let thing = |address: &str, actions: &[&str]| {
-        json!({"address": address, "change": {"actions": actions, "before": null, "after": {"a": 1}}})
-    };
+    let thing = |address: &str, actions: &[&str]| json!({"address": address, "change": {"actions": actions, "before": null, "after": {"a": 1}}});
     check(
         &json!({"resource_changes": [
             thing("x.a", &["create"]), thing("x.b", &["delete"]), thing("x.c", &["no-op"]),
@@ -79,7 +77,8 @@ fn what_was_half_made_is_made_again() {
 
 #[test]
 fn there_is_an_end_to_differences_and_to_values() {
-    let thing = |at: usize| json!({"address": format!("x.a{at}"), "change": {"actions": ["create"]}});
+    let thing =
+        |at: usize| json!({"address": format!("x.a{at}"), "change": {"actions": ["create"]}});
     let many: Vec<_> = (0..MOST + 7).map(thing).collect();
     let found = differences(&json!({"resource_changes": many}), &Hidden::default());
     assert_eq!((found.len(), &*found[MOST].field), (MOST + 1, "7 more"));
