@@ -42,7 +42,7 @@ fn is_address(address: &str) -> bool {
 
 /// The parts between separators that are not in brackets, and whether each comes after a comma.
 fn parts(what: &str) -> Vec<(String, bool)> {
-    let (mut parts, mut depth, mut comma) = (vec![(String::new(), false)], 0_usize, false);
+    let (mut parts, mut depth) = (vec![(String::new(), false)], 0_usize);
     for c in what.chars() {
         match c {
             '[' => depth += 1,
@@ -50,8 +50,7 @@ fn parts(what: &str) -> Vec<(String, bool)> {
             _ => {}
         }
         if depth == 0 && (c.is_whitespace() || c == ',') {
-            comma = c == ',';
-            parts.push((String::new(), comma));
+            parts.push((String::new(), c == ','));
         } else if let Some((last, _)) = parts.last_mut() {
             last.push(c);
         }

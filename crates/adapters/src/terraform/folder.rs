@@ -20,6 +20,11 @@ pub(super) fn create(path: &Path) -> io::Result<File> {
     File::options().create_new(true).append(true).read(true).mode(0o600).open(path)
 }
 
+/// A file that only we may read, to write on at its end.
+pub(super) fn append(path: &Path) -> io::Result<File> {
+    File::options().create(true).append(true).read(true).mode(0o600).open(path)
+}
+
 /// Writes a file whole or not at all.
 pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
     let new = path.with_extension("new");
@@ -39,10 +44,20 @@ pub(super) fn read(path: &Path) -> io::Result<Option<String>> {
 
 /// The end of a log; nothing if there is none.
 pub(super) fn read_log(path: &Path) -> String {
+    read_log_from(path, 0)
+}
+
+/// How long a log is; nothing if there is none.
+pub(super) fn log_length(path: &Path) -> u64 {
+    path.metadata().map_or(0, |found| found.len())
+}
+
+/// The end of a log, of what comes after its first bytes.
+pub(super) fn read_log_from(path: &Path, first: u64) -> String {
     let read = || -> io::Result<String> {
         let mut file = File::open(path)?;
         let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(MOST_LOG_BYTES)))?;
+        file.seek(SeekFrom::Start(length.saturating_sub(MOST_LOG_BYTES).max(first)))?;
         let mut bytes = Vec::new();
         file.take(MOST_LOG_BYTES).read_to_end(&mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())

@@ -114,6 +114,24 @@ impl Hidden {
     }
 }
 
+/// Does a name say that it names a secret?
+pub(super) fn looks_secret(name: &str) -> bool {
+    const ENDS: [&str; 10] = [
+        "password",
+        "passwd",
+        "passphrase",
+        "secret",
+        "token",
+        "private_key",
+        "api_key",
+        "access_key",
+        "secret_key",
+        "credentials",
+    ];
+    let name = name.to_lowercase().replace('-', "_");
+    ENDS.iter().any(|end| name.ends_with(end))
+}
+
 /// What a path of a state leads to.
 fn follow<'a>(from: &'a Value, path: &[Value]) -> &'a Value {
     path.iter().fold(from, |at, step| {
@@ -191,5 +209,15 @@ mod tests {
         );
         assert!(hidden.is_in(&json!({"a": ["a s3cret b"]})));
         assert!(!hidden.is_in(&json!({"a": ["seen", 5]})));
+    }
+
+    #[test]
+    fn names_tell_what_is_secret() {
+        for secret in ["password", "db_password", "AWS_SECRET_ACCESS_KEY", "api-key", "TF_TOKEN"] {
+            assert!(looks_secret(secret), "{secret}");
+        }
+        for plain in ["name", "secret_name", "token_ttl", "key", "AWS_REGION", "passwords_file"] {
+            assert!(!looks_secret(plain), "{plain}");
+        }
     }
 }

@@ -22,7 +22,7 @@ pub struct Inputs {
     /// The state that was kept. The one in the folder is taken if it is newer.
     pub state: Option<Secret>,
     /// Which versions of providers were chosen, as they were kept.
-    pub(super) providers: Option<Secret>,
+    pub providers: Option<Secret>,
     /// How long a whole run may take; without it each command has the time that the options give.
     pub limit: Option<Duration>,
     /// Grows whenever another server takes over: who comes with an older one begins nothing.

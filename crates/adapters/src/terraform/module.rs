@@ -82,10 +82,17 @@ pub(super) fn sensitive(path: &Path, text: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let mut block = None;
     for line in text.lines() {
-        block = declared_in_line(line).or(block.filter(|_| !line.starts_with('}')));
+        let opened = declared_in_line(line);
+        let is_one_line = opened.is_some() && line.trim_end().ends_with('}');
+        if opened.is_some() || line.starts_with(char::is_alphabetic) {
+            block = opened;
+        }
         let said: String = line.chars().filter(|c| !c.is_whitespace()).collect();
         let says = said.starts_with("sensitive=true") || said.contains("{sensitive=true");
         names.extend(block.clone().filter(|_| says));
+        if is_one_line || line.starts_with('}') {
+            block = None;
+        }
     }
     names
 }

@@ -45,7 +45,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How often it is looked whether a program writes without end.
 const FLOOD_LOOK: Duration = Duration::from_secs(1);
 /// The most that one program may write.
-pub(super) const MOST_BYTES: u64 = 64 * 1024 * 1024;
+pub(super) const MOST_BYTES: u64 = 32 * 1024 * 1024;
 /// How long the program may take to say its version.
 const VERSION_PATIENCE: Duration = Duration::from_mins(1);
 /// The note of a process that was interrupted: Terraform that is interrupted twice ends without writing

@@ -110,11 +110,12 @@ impl Workspace {
         good: &[i32],
     ) -> Result<Told, Fault> {
         self.forget_seen().map_err(|error| self.unwritable(&error))?;
+        let before = folder::log_length(&self.at(log));
         let ended = self.start(held, command, log, log).await;
         folder::keep_private(&self.at("terraform.tfstate"));
         self.note_seen().map_err(|error| self.unwritable(&error))?;
         let ended = ended?;
-        let mut told = Told::read(&folder::read_log(&self.at(log)));
+        let mut told = Told::read(&folder::read_log_from(&self.at(log), before));
         if ended.code().is_some_and(|code| good.contains(&code)) {
             return Ok(told);
         }
@@ -148,10 +149,12 @@ impl Workspace {
     ) -> Result<ExitStatus, Fault> {
         let files = || -> io::Result<_> {
             let lock = held.lock.try_clone()?;
-            let written = folder::create(&self.at(output))?;
-            let said =
-                if log == output { written.try_clone()? } else { folder::create(&self.at(log))? };
-            Ok((lock, written, said))
+            // Whoever reads a log meanwhile must not miss what a command before this one has said.
+            if log == output {
+                let said = folder::append(&self.at(log))?;
+                return Ok((lock, said.try_clone()?, said));
+            }
+            Ok((lock, folder::create(&self.at(output))?, folder::create(&self.at(log))?))
         };
         let files = files().map_err(|error| self.unwritable(&error))?;
         let running = Running::start(&self.options, self.folder(), &self.cwd(), command, files);

@@ -71,9 +71,8 @@ impl Workspace {
     }
 
     /// Says something beside what the program says.
-    fn note(&self, line: &str) -> io::Result<()> {
-        let mut notes = File::options().create(true).append(true).open(self.at("notes.log"))?;
-        writeln!(notes, "{line}")
+    pub(super) fn note(&self, line: &str) -> io::Result<()> {
+        writeln!(folder::append(&self.at("notes.log"))?, "{line}")
     }
 
     /// A run begins: what those before have said was told.

@@ -8,10 +8,10 @@ use model::Secret;
 use model::template::with;
 use serde_json::{Map, Value};
 
-use super::hidden::Hidden;
+use super::hidden::{Hidden, looks_secret};
 use super::inputs::{Inputs, Outputs};
 use super::steps::TRIED;
-use super::workspace::{Workspace, looks_secret};
+use super::workspace::Workspace;
 use super::{Runner, files, folder, module};
 
 /// What is kept: the state, what was last tried, and which providers were chosen.

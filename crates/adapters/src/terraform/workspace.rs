@@ -17,7 +17,7 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::dialect::{Dialect, with_path};
-use super::hidden::Hidden;
+use super::hidden::{Hidden, looks_secret};
 use super::inputs::{Inputs, Outputs};
 use super::process::PLUGINS;
 use super::stream::Told;
@@ -332,22 +332,4 @@ impl Workspace {
             _ => Ok(()),
         }
     }
-}
-
-/// Does a name say that it names a secret?
-pub(super) fn looks_secret(name: &str) -> bool {
-    const ENDS: [&str; 10] = [
-        "password",
-        "passwd",
-        "passphrase",
-        "secret",
-        "token",
-        "private_key",
-        "api_key",
-        "access_key",
-        "secret_key",
-        "credentials",
-    ];
-    let name = name.to_lowercase().replace('-', "_");
-    ENDS.iter().any(|end| name.ends_with(end))
 }
