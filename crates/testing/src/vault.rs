@@ -1,8 +1,8 @@
 //! A server that answers as Vault's API is documented, over real HTTP, for as much as Paddock asks of
 //! one: KV of both versions, tokens with policies and an end, AppRole, PKI, the seal.
 //!
-//! Its certificates are texts without meaning. It records every request, runs by the test's clock, and
-//! can lose any one call, before or after it was carried out.
+//! Its certificates are texts without meaning. It records every request, runs by the test's clock, can
+//! lose any one call, before or after it was carried out, and can be meddled with between two calls.
 
 mod auth;
 mod kv;
@@ -64,11 +64,23 @@ pub(crate) struct State {
     has_patch: bool,
     calls: Vec<Call>,
     lost: Option<(usize, Lost)>,
+    /// What somebody writes by hand, just before which call.
+    meddling: Option<(usize, String, Map<String, Value>)>,
+    logins: usize,
 }
 
 impl State {
     fn now(&self) -> Time {
         store::Clock::now(&*self.clock)
+    }
+
+    /// Writes there, as somebody does by hand.
+    fn put(&mut self, place: String, values: Map<String, Value>) {
+        if place.starts_with("kv/") {
+            self.one.insert(place, values);
+        } else {
+            self.two.entry(place).or_default().versions.push(Some(values));
+        }
     }
 }
 
@@ -97,6 +109,8 @@ impl Vault {
             has_patch: true,
             calls: Vec::new(),
             lost: None,
+            meddling: None,
+            logins: 0,
         };
         let state = Arc::new(Mutex::new(state));
         let router = serve::router(state.clone());
@@ -185,12 +199,15 @@ impl Vault {
     /// Writes there, as somebody does by hand.
     pub fn put(&self, place: &str, values: &Value) {
         let values = values.as_object().expect("a secret is an object").clone();
+        self.state().put(place.to_owned(), values);
+    }
+
+    /// The same, just before a call: the first from now is 0.
+    pub fn put_before(&self, nth: usize, place: &str, values: &Value) {
+        let values = values.as_object().expect("a secret is an object").clone();
         let mut state = self.state();
-        if place.starts_with("kv/") {
-            state.one.insert(place.to_owned(), values);
-        } else {
-            state.two.entry(place.to_owned()).or_default().versions.push(Some(values));
-        }
+        let at = state.calls.len() + nth;
+        state.meddling = Some((at, place.to_owned(), values));
     }
 
     /// Deletes the newest version, as somebody does by hand.

@@ -33,7 +33,8 @@ pub(super) fn spec(one: &Generate) -> String {
 /// Could a value have been made so?
 pub(super) fn fits(one: &Generate, value: &Value) -> bool {
     let (alphabet, text) = (alphabet(one), value.as_str().unwrap_or_default());
-    u32::try_from(text.chars().count()) == Ok(one.length) && text.chars().all(|c| alphabet.contains(&c))
+    u32::try_from(text.chars().count()) == Ok(one.length)
+        && text.chars().all(|c| alphabet.contains(&c))
 }
 
 /// Its characters, each once: one that is written twice is not likelier.

@@ -212,15 +212,53 @@ async fn a_server_that_was_taken_over_changes_nothing_more() {
 
 #[tokio::test]
 async fn what_changes_while_it_is_written_is_tried_again_and_not_lost() {
+    let mut conflicts = 0;
+    // As many calls as the first apply makes, and the looks of the second.
+    for nth in 0..8 {
+        let world = World::new().await;
+        let mut db = task(with("secret"));
+        apply(&world.executor(), &mut db).await.unwrap();
+        let mut changed = world.vault.secret(PLACE).unwrap();
+        changed["password"] = json!("hunter2");
+        changed.insert("more".into(), json!("x"));
+        let mut change = with("secret");
+        change["generate"]["pin"]["length"] = json!(8);
+        told(&mut db, change);
+        world.vault.put_before(nth, PLACE, &changed.into());
+        let executor = world.executor();
+        if let Err(fault) = apply(&executor, &mut db).await {
+            let why = unavailable(Err::<(), _>(fault));
+            assert!(why.contains("somebody else has changed vault:secret/shop/db"), "{why}");
+            conflicts += 1;
+        }
+        apply(&executor, &mut db).await.unwrap();
+        assert_eq!(drift(&executor, &db).await, Vec::<String>::new());
+        let last = world.vault.secret(PLACE).unwrap();
+        assert_ne!(last["password"], "hunter2");
+        if world.vault.versions(PLACE) > 3 {
+            assert_eq!(last["more"], "x", "what others add stays: {nth}");
+        }
+    }
+    assert!(conflicts > 0, "none of the calls was overtaken");
+}
+
+#[tokio::test]
+async fn who_is_overwritten_in_version_1_sees_it() {
     let world = World::new().await;
-    let (first, mut db) = (world.executor(), task(with("secret")));
-    apply(&first, &mut db).await.unwrap();
-    world.vault.put(PLACE, &json!({"user": "somebody"}));
-    told(&mut db, with("secret"));
-    let versions = world.vault.versions(PLACE);
-    apply(&first, &mut db).await.unwrap();
-    assert_eq!(world.vault.versions(PLACE), versions + 1);
-    assert_eq!(drift(&first, &db).await, Vec::<String>::new());
+    let (executor, mut db) = (
+        world.executor(),
+        task(json!({
+            "mount": "kv", "path": "shop/db", "generate": {"password": {}},
+        })),
+    );
+    apply(&executor, &mut db).await.unwrap();
+    told(&mut db, json!({"mount": "kv", "path": "shop/db", "generate": {"salt": {}}}));
+    // It is planned, read, written, and read again.
+    world.vault.put_before(3, "kv/shop/db", &json!({"password": "hunter2"}));
+    let why = unavailable(apply(&executor, &mut db).await);
+    assert!(why.contains("somebody else has changed vault:kv/shop/db"), "{why}");
+    let why = refused(apply(&executor, &mut db).await);
+    assert!(why.contains("was not made by Paddock"), "{why}");
 }
 
 #[tokio::test]

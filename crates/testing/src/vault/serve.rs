@@ -47,6 +47,9 @@ async fn serve(Injected(state): Injected<Arc<Mutex<State>>>, request: Request) -
     let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
     let number = state.calls.len();
     state.calls.push(call.clone());
+    if let Some((_, place, values)) = state.meddling.take_if(|(at, ..)| *at == number) {
+        state.put(place, values);
+    }
     let lost = state.lost.take_if(|(at, _)| *at == number).map(|(_, how)| how);
     if lost == Some(Lost::Before) {
         return cut();
