@@ -2,7 +2,7 @@
 //! one: KV of both versions, tokens with policies and an end, AppRole, PKI, the seal.
 //!
 //! Its certificates are texts without meaning. It records every request, runs by the test's clock, can
-//! lose any one call, before or after it was carried out, and can be meddled with between two calls.
+//! lose any one call, before or after it was carried out, have it wait, and be meddled with before it.
 
 mod auth;
 mod kv;
@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use model::Time;
 use serde_json::{Map, Value};
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::TestClock;
@@ -66,7 +67,27 @@ pub(crate) struct State {
     lost: Option<(usize, Lost)>,
     /// What somebody writes by hand, just before which call.
     meddling: Option<(usize, String, Map<String, Value>)>,
+    held: Option<(usize, Hold)>,
     logins: usize,
+}
+
+/// A call that waits at the door.
+#[derive(Clone, Default)]
+pub struct Hold {
+    arrived: Arc<Notify>,
+    released: Arc<Notify>,
+}
+
+impl Hold {
+    /// Waits until the call has come.
+    pub async fn arrived(&self) {
+        self.arrived.notified().await;
+    }
+
+    /// Lets it in.
+    pub fn release(&self) {
+        self.released.notify_one();
+    }
 }
 
 impl State {
@@ -110,6 +131,7 @@ impl Vault {
             calls: Vec::new(),
             lost: None,
             meddling: None,
+            held: None,
             logins: 0,
         };
         let state = Arc::new(Mutex::new(state));
@@ -154,6 +176,14 @@ impl Vault {
     /// Is the call that shall get lost still to come?
     pub fn is_losing(&self) -> bool {
         self.state().lost.is_some()
+    }
+
+    /// Has one call wait before anything of it is done: the first from now is 0.
+    pub fn hold(&self, nth: usize) -> Hold {
+        let (mut state, hold) = (self.state(), Hold::default());
+        let at = state.calls.len() + nth;
+        state.held = Some((at, hold.clone()));
+        hold
     }
 
     /// Seals or unseals it.
