@@ -1,8 +1,8 @@
 //! A server that answers as Vault's API is documented, over real HTTP, for as much as Paddock asks of
 //! one: KV of both versions, tokens with policies and an end, AppRole, PKI, the seal.
 //!
-//! Its certificates are texts without meaning. It records every request, runs by the test's clock, and
-//! can lose any one call, before or after it was carried out.
+//! Its certificates are texts without meaning. It records every request, runs by the test's clock, can
+//! lose any one call, before or after it was carried out, have it wait, and be meddled with before it.
 
 mod auth;
 mod kv;
@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use model::Time;
 use serde_json::{Map, Value};
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::TestClock;
@@ -64,11 +65,43 @@ pub(crate) struct State {
     has_patch: bool,
     calls: Vec<Call>,
     lost: Option<(usize, Lost)>,
+    /// What somebody writes by hand, just before which call.
+    meddling: Option<(usize, String, Map<String, Value>)>,
+    held: Option<(usize, Hold)>,
+    logins: usize,
+}
+
+/// A call that waits at the door.
+#[derive(Clone, Default)]
+pub struct Hold {
+    arrived: Arc<Notify>,
+    released: Arc<Notify>,
+}
+
+impl Hold {
+    /// Waits until the call has come.
+    pub async fn arrived(&self) {
+        self.arrived.notified().await;
+    }
+
+    /// Lets it in.
+    pub fn release(&self) {
+        self.released.notify_one();
+    }
 }
 
 impl State {
     fn now(&self) -> Time {
         store::Clock::now(&*self.clock)
+    }
+
+    /// Writes there, as somebody does by hand.
+    fn put(&mut self, place: String, values: Map<String, Value>) {
+        if place.starts_with("kv/") {
+            self.one.insert(place, values);
+        } else {
+            self.two.entry(place).or_default().versions.push(Some(values));
+        }
     }
 }
 
@@ -97,6 +130,9 @@ impl Vault {
             has_patch: true,
             calls: Vec::new(),
             lost: None,
+            meddling: None,
+            held: None,
+            logins: 0,
         };
         let state = Arc::new(Mutex::new(state));
         let router = serve::router(state.clone());
@@ -142,6 +178,14 @@ impl Vault {
         self.state().lost.is_some()
     }
 
+    /// Has one call wait before anything of it is done: the first from now is 0.
+    pub fn hold(&self, nth: usize) -> Hold {
+        let (mut state, hold) = (self.state(), Hold::default());
+        let at = state.calls.len() + nth;
+        state.held = Some((at, hold.clone()));
+        hold
+    }
+
     /// Seals or unseals it.
     pub fn seal(&self, is_sealed: bool) {
         self.state().is_sealed = is_sealed;
@@ -185,12 +229,15 @@ impl Vault {
     /// Writes there, as somebody does by hand.
     pub fn put(&self, place: &str, values: &Value) {
         let values = values.as_object().expect("a secret is an object").clone();
+        self.state().put(place.to_owned(), values);
+    }
+
+    /// The same, just before a call: the first from now is 0.
+    pub fn put_before(&self, nth: usize, place: &str, values: &Value) {
+        let values = values.as_object().expect("a secret is an object").clone();
         let mut state = self.state();
-        if place.starts_with("kv/") {
-            state.one.insert(place.to_owned(), values);
-        } else {
-            state.two.entry(place.to_owned()).or_default().versions.push(Some(values));
-        }
+        let at = state.calls.len() + nth;
+        state.meddling = Some((at, place.to_owned(), values));
     }
 
     /// Deletes the newest version, as somebody does by hand.

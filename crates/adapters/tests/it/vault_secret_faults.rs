@@ -127,21 +127,42 @@ async fn what_is_taken_over_keeps_its_values_wherever_the_server_dies() {
     }
 }
 
+/// Has the second resource be made while the first waits before one of its calls. How both ended; none
+/// if the first has no such call.
+async fn overtake(
+    world: &World,
+    nth: usize,
+    first: &mut Task,
+    second: &mut Task,
+) -> Option<(Result<(), String>, Result<(), String>)> {
+    let (one, two) = (world.executor(), world.executor());
+    let hold = world.vault.hold(nth);
+    let mut slow = Box::pin(settle(&one, first));
+    tokio::select! {
+        _ = &mut slow => return None,
+        () = hold.arrived() => {}
+    }
+    let fast = settle(&two, second).await;
+    hold.release();
+    Some((slow.await, fast))
+}
+
 #[tokio::test]
-async fn of_two_resources_with_the_same_path_one_is_refused() {
-    for _ in 0..20 {
+async fn of_two_resources_with_the_same_path_one_is_refused_whenever_they_meet() {
+    for nth in 0.. {
         let world = World::new().await;
         let (mut one, mut two) = (task(with("secret")), task(with("secret")));
         two.id = "9m4e2mr0ui3e8a215n5g".parse().unwrap();
-        let (first, second) = (world.executor(), world.executor());
-        let (a, b) = tokio::join!(settle(&first, &mut one), settle(&second, &mut two));
-        let (winner, loser) = match (a, b) {
-            (Ok(()), Err(why)) => (&one, why),
-            (Err(why), Ok(())) => (&two, why),
-            other => panic!("{other:?}"),
+        let ends = overtake(&world, nth, &mut one, &mut two).await;
+        let (winner, why) = match ends {
+            None => break,
+            Some((Ok(()), Err(why))) => (&one, why),
+            Some((Err(why), Ok(()))) => (&two, why),
+            other => panic!("{nth}: {other:?}"),
         };
-        assert!(loser.contains(&format!("belongs to the resource {}", winner.id)), "{loser}");
-        assert_eq!(drift(&first, winner).await, Vec::<String>::new());
+        assert!(why.contains(&format!("belongs to the resource {}", winner.id)), "{nth}: {why}");
+        assert_eq!(drift(&world.executor(), winner).await, Vec::<String>::new(), "{nth}");
+        assert!(nth < 50, "it never ends");
     }
 }
 
@@ -159,25 +180,26 @@ async fn settle(executor: &adapters::vault::Secrets, task: &mut Task) -> Result<
 
 #[tokio::test]
 async fn two_servers_with_one_resource_end_with_what_the_newer_one_made() {
-    for _ in 0..20 {
+    for nth in 0.. {
         let world = World::new().await;
         let mut old = task(with("secret"));
-        let (first, second) = (world.executor(), world.executor());
-        if let Ok(applied) = apply(&first, &mut old).await {
-            old.outputs = applied.outputs;
-        }
+        apply(&world.executor(), &mut old).await.unwrap();
+        let password = world.value("password");
+        let mut change = with("secret");
+        change["generate"]["pin"]["length"] = json!(8);
+        change["certificate"]["common_name"] = json!("new.example.test");
+        told(&mut old, change);
         let mut new = old.clone();
         new.fence += 1;
-        for one in [&mut old, &mut new] {
-            let mut change = with("secret");
-            change["generate"]["pin"]["length"] = json!(8);
-            told(one, change);
-        }
-        let (_, newer) = tokio::join!(settle(&first, &mut old), settle(&second, &mut new));
+        let Some((_, newer)) = overtake(&world, nth, &mut old, &mut new).await else { break };
         newer.unwrap();
-        let why = refused(apply(&first, &mut old).await);
+        assert_eq!(drift(&world.executor(), &new).await, Vec::<String>::new(), "{nth}");
+        assert_eq!(world.value("password"), password, "{nth}");
+        let serial = world.value("serial_number").unwrap();
+        assert!(!world.vault.revoked().contains(&serial), "{nth}: what is used is good");
+        let why = refused(apply(&world.executor(), &mut old).await);
         assert!(why.contains("another server of Paddock has taken over"), "{why}");
-        assert_eq!(drift(&second, &new).await, Vec::<String>::new());
+        assert!(nth < 50, "it never ends");
     }
 }
 
@@ -212,15 +234,53 @@ async fn a_server_that_was_taken_over_changes_nothing_more() {
 
 #[tokio::test]
 async fn what_changes_while_it_is_written_is_tried_again_and_not_lost() {
+    let mut conflicts = 0;
+    // As many calls as the first apply makes, and the looks of the second.
+    for nth in 0..8 {
+        let world = World::new().await;
+        let mut db = task(with("secret"));
+        apply(&world.executor(), &mut db).await.unwrap();
+        let mut changed = world.vault.secret(PLACE).unwrap();
+        changed["password"] = json!("hunter2");
+        changed.insert("more".into(), json!("x"));
+        let mut change = with("secret");
+        change["generate"]["pin"]["length"] = json!(8);
+        told(&mut db, change);
+        world.vault.put_before(nth, PLACE, &changed.into());
+        let executor = world.executor();
+        if let Err(fault) = apply(&executor, &mut db).await {
+            let why = unavailable(Err::<(), _>(fault));
+            assert!(why.contains("somebody else has changed vault:secret/shop/db"), "{why}");
+            conflicts += 1;
+        }
+        apply(&executor, &mut db).await.unwrap();
+        assert_eq!(drift(&executor, &db).await, Vec::<String>::new());
+        let last = world.vault.secret(PLACE).unwrap();
+        assert_ne!(last["password"], "hunter2");
+        if world.vault.versions(PLACE) > 3 {
+            assert_eq!(last["more"], "x", "what others add stays: {nth}");
+        }
+    }
+    assert!(conflicts > 0, "none of the calls was overtaken");
+}
+
+#[tokio::test]
+async fn who_is_overwritten_in_version_1_sees_it() {
     let world = World::new().await;
-    let (first, mut db) = (world.executor(), task(with("secret")));
-    apply(&first, &mut db).await.unwrap();
-    world.vault.put(PLACE, &json!({"user": "somebody"}));
-    told(&mut db, with("secret"));
-    let versions = world.vault.versions(PLACE);
-    apply(&first, &mut db).await.unwrap();
-    assert_eq!(world.vault.versions(PLACE), versions + 1);
-    assert_eq!(drift(&first, &db).await, Vec::<String>::new());
+    let (executor, mut db) = (
+        world.executor(),
+        task(json!({
+            "mount": "kv", "path": "shop/db", "generate": {"password": {}},
+        })),
+    );
+    apply(&executor, &mut db).await.unwrap();
+    told(&mut db, json!({"mount": "kv", "path": "shop/db", "generate": {"salt": {}}}));
+    // It is planned, read, written, and read again.
+    world.vault.put_before(3, "kv/shop/db", &json!({"password": "hunter2"}));
+    let why = unavailable(apply(&executor, &mut db).await);
+    assert!(why.contains("somebody else has changed vault:kv/shop/db"), "{why}");
+    let why = refused(apply(&executor, &mut db).await);
+    assert!(why.contains("was not made by Paddock"), "{why}");
 }
 
 #[tokio::test]

@@ -104,7 +104,8 @@ pub(super) fn log_in(state: &mut State, mount: &str, body: &Value) -> Answer {
     let Some(role) = role.filter(|role| body["secret_id"] == *role.secret_id) else {
         return error(400, "invalid role or secret ID");
     };
-    let name = format!("hvs.{}", state.tokens.len());
+    state.logins += 1;
+    let name = format!("hvs.{}", state.logins);
     let (now, rules) = (state.now(), role.rules);
     let token = Token::new(now, rules, role.seconds, role.max_seconds, role.is_renewable);
     let granted = granted(&name, &token, now);

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, Response, StatusCode, header};
 use futures_util::stream;
 use serde_json::{Value, json};
 
-use super::{Call, Lost, State, auth, kv, pki};
+use super::{Call, Hold, Lost, State, auth, kv, pki};
 
 /// A status, and a body unless that is null.
 pub(super) type Answer = (u16, Value);
@@ -44,9 +44,15 @@ async fn serve(Injected(state): Injected<Arc<Mutex<State>>>, request: Request) -
         namespace: text(&parts.headers, "x-vault-namespace").to_owned(),
     };
     let content_type = text(&parts.headers, header::CONTENT_TYPE.as_str());
+    let (number, held) = enter(&state, &call);
+    if let Some(held) = held {
+        held.arrived.notify_one();
+        held.released.notified().await;
+    }
     let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-    let number = state.calls.len();
-    state.calls.push(call.clone());
+    if let Some((_, place, values)) = state.meddling.take_if(|(at, ..)| *at == number) {
+        state.put(place, values);
+    }
     let lost = state.lost.take_if(|(at, _)| *at == number).map(|(_, how)| how);
     if lost == Some(Lost::Before) {
         return cut();
@@ -60,6 +66,14 @@ async fn serve(Injected(state): Injected<Arc<Mutex<State>>>, request: Request) -
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
     response
+}
+
+/// Notes a call: its number, and whether it has to wait.
+fn enter(state: &Mutex<State>, call: &Call) -> (usize, Option<Hold>) {
+    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+    let number = state.calls.len();
+    state.calls.push(call.clone());
+    (number, state.held.take_if(|(at, _)| *at == number).map(|(_, hold)| hold))
 }
 
 /// An answer that breaks off before its first byte.
