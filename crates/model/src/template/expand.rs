@@ -54,10 +54,10 @@ pub fn expand(sources: &[Source<'_>], given: &Map<String, Value>) -> Result<Expa
     once_each(sources)?;
     let parameters = parameter::parameters(sources, given)?;
     let placed = place(sources, &parameters)?;
-    let places = places(&placed)?;
+    let by_name = by_name(&placed)?;
     one_meaning(&placed, &parameters)?;
-    met_needs(sources, &places)?;
-    let after = after(sources, &placed, &places)?;
+    met_needs(sources, &by_name)?;
+    let after = after(sources, &placed, &by_name)?;
     if let Some(cycle) = graph::cycle(&after) {
         let words = graph::cycle_words(&cycle, |i| placed[i].thing.name);
         return Err(Invalid::new("templates", format!("they wait for each other: {words}")));
@@ -132,10 +132,10 @@ pub(super) fn count_of(path: &str, count: &Value) -> Result<u32, Invalid> {
 }
 
 /// The things by their names, which only one may have.
-fn places<'a>(placed: &'a [Placed<'a>]) -> Result<HashMap<&'a str, usize>, Invalid> {
-    let mut places = HashMap::with_capacity(placed.len());
+fn by_name<'a>(placed: &'a [Placed<'a>]) -> Result<HashMap<&'a str, usize>, Invalid> {
+    let mut by_name = HashMap::with_capacity(placed.len());
     for (i, one) in placed.iter().enumerate() {
-        if let Some(other) = places.insert(one.thing.name, i) {
+        if let Some(other) = by_name.insert(one.thing.name, i) {
             let detail = format!(
                 "{} is in {} and in {}; a name may be in one template of an environment only",
                 one.thing.name,
@@ -145,7 +145,7 @@ fn places<'a>(placed: &'a [Placed<'a>]) -> Result<HashMap<&'a str, usize>, Inval
             return Err(Invalid::new("templates", detail));
         }
     }
-    Ok(places)
+    Ok(by_name)
 }
 
 /// What is one thing in each template must not be two in all of them.
@@ -174,13 +174,13 @@ fn one_meaning(placed: &[Placed<'_>], parameters: &Map<String, Value>) -> Result
     Ok(())
 }
 
-fn met_needs(sources: &[Source<'_>], places: &HashMap<&str, usize>) -> Result<(), Invalid> {
+fn met_needs(sources: &[Source<'_>], by_name: &HashMap<&str, usize>) -> Result<(), Invalid> {
     for (i, source) in sources.iter().enumerate() {
         for need in &source.template.needs {
-            if places.contains_key(need.as_str()) {
+            if by_name.contains_key(need.as_str()) {
                 continue;
             }
-            let mut all: Vec<&str> = places.keys().copied().collect();
+            let mut all: Vec<&str> = by_name.keys().copied().collect();
             all.sort_unstable();
             let detail = format!(
                 "{} needs {need} of another template, and none has it; there are {}",
@@ -196,9 +196,9 @@ fn met_needs(sources: &[Source<'_>], places: &HashMap<&str, usize>) -> Result<()
 fn after(
     sources: &[Source<'_>],
     placed: &[Placed<'_>],
-    places: &HashMap<&str, usize>,
+    by_name: &HashMap<&str, usize>,
 ) -> Result<Vec<Vec<usize>>, Invalid> {
-    let place = |name: &str| places.get(name).copied();
+    let place = |name: &str| by_name.get(name).copied();
     let mut edges = graph::Edges::new(placed.len());
     let mut after = Vec::with_capacity(placed.len());
     for source in sources {

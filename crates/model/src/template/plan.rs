@@ -125,8 +125,15 @@ impl<'a> Wanted<'a> {
         let places: HashMap<&str, usize> =
             nodes.iter().enumerate().map(|(i, node)| (node.name.as_str(), i)).collect();
         let place = |name: &String| places.get(name.as_str()).copied();
-        let after =
-            nodes.iter().map(|node| node.after.iter().filter_map(place).collect()).collect();
+        let mut after: Vec<Vec<usize>> = Vec::with_capacity(nodes.len());
+        for (i, node) in nodes.iter().enumerate() {
+            // Neighbours often are after the same: all that depend on a group, or are counted.
+            let like = i.checked_sub(1).filter(|&last| nodes[last].after == node.after);
+            after.push(match like {
+                Some(last) => after[last].clone(),
+                None => node.after.iter().filter_map(place).collect(),
+            });
+        }
         Self { nodes, places, after }
     }
 }

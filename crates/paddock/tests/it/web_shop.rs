@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use testing::programs::{Consul, Gate, Mode, Program, Vault};
+use testing::programs::{Consul, Gate, Mode, Program, RustyVault};
 
 use super::process::{Client, PASSWORD, Server, Setup};
 use super::real::registry::Registry;
@@ -29,8 +29,8 @@ const PATIENCE: Duration = Duration::from_mins(4);
 struct Street {
     server: Server,
     consul: Consul,
-    vault: Vault,
-    _running: [Program; 2],
+    vault: RustyVault,
+    _running: Program,
     /// The ways to Consul and Vault.
     gates: [Gate; 2],
     image: String,
@@ -42,11 +42,12 @@ struct Street {
 
 impl Street {
     async fn open() -> Self {
-        let (registry, consul, vault) = (Registry::start(), Consul::prepare(), Vault::prepare());
-        let running = [consul.start(), vault.start()];
+        let (registry, consul) = (Registry::start(), Consul::prepare());
+        let (running, vault) = (consul.start(), RustyVault::start().await);
         consul.delete("is-ready").await;
         let image = registry.push("web");
-        let gates = [Gate::before(consul.address()), Gate::before(vault.address())];
+        let way = vault.address().trim_start_matches("http://").parse().unwrap();
+        let gates = [Gate::before(consul.address()), Gate::before(way)];
         let setup = Setup::new().arg("--runtime", "embedded").arg("--egress", "false");
         let catalog = setup.file("catalog");
         fs::create_dir(&catalog).unwrap();
@@ -55,7 +56,7 @@ impl Street {
             .arg("--catalog-dir", catalog.to_str().unwrap())
             .arg("--consul-addr", &format!("http://{}", gates[0].address))
             .arg("--vault-addr", &format!("http://{}", gates[1].address))
-            .env("PADDOCK_VAULT_TOKEN", &vault.token)
+            .env("PADDOCK_VAULT_TOKEN", &vault.root)
             .arg("--terraform-program", &terraform())
             .arg("--terraform-templates", "everyone")
             .start();
@@ -135,7 +136,8 @@ impl Street {
         self.until(&what, |now| {
             let all = now["resources"].as_array().unwrap();
             let one = all.iter().find(|one| one["name"] == name);
-            one.is_some_and(|one| one["status"] == "applying")
+            // Who does not answer can't even be asked what would change.
+            one.is_some_and(|one| one["status"] == "planning" || one["status"] == "applying")
         })
         .await;
     }
@@ -160,7 +162,7 @@ impl Street {
     /// Nothing is left of it anywhere.
     async fn assert_gone(&self) {
         assert_eq!(self.consul.keys("").await, Vec::<String>::new());
-        assert_eq!(self.vault.read("secret/shop/db").await, None);
+        assert_eq!(self.vault.secret("secret/shop/db").await, None);
         assert_eq!(traces::of(&self.data()), Vec::<String>::new());
         let folders =
             fs::read_dir(self.data().join("terraform/templates")).into_iter().flatten().flatten();
@@ -239,7 +241,8 @@ async fn it_is_made_changed_broken_mended_and_taken_down() {
     let network = street.resource("network").await;
     let id = network["outputs"]["id"].as_str().unwrap();
     assert_eq!(street.value("shop/network").await.as_deref(), Some(id));
-    let password = street.vault.read("secret/shop/db").await.expect("a secret")["password"].clone();
+    let password =
+        street.vault.secret("secret/shop/db").await.expect("a secret")["password"].clone();
     let password = password.as_str().unwrap();
     assert_eq!(password.len(), 32);
     for web in ["web-0", "web-1"] {

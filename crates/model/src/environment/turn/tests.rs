@@ -9,8 +9,8 @@ use crate::resource::Status::{Applied, Destroying as Going, Failed, Pending, Pla
 #[track_caller]
 fn check(status: Status, all: &[Resource], begin: &[&str], outcome: Option<Status>) -> Turn {
     let turn = turn(&environment(status), all, 8);
-    let begun: Vec<_> = turn.begin.iter().map(|&i| all[i].node.name.as_str()).collect();
-    assert_eq!(begun, begin, "{turn:?}");
+    let names: Vec<_> = turn.begin.iter().map(|&i| all[i].node.name.as_str()).collect();
+    assert_eq!(names, begin, "{turn:?}");
     assert_eq!(turn.outcome.as_ref().map(|(to, _)| *to), outcome, "{turn:?}");
     turn
 }
@@ -266,7 +266,7 @@ proptest! {
                 break;
             }
         }
-        let mut is_kept = vec![false; 12];
+        let mut is_kept = [false; 12];
         for i in 0..12 {
             let needs_failed = edges.iter().any(|&(to, from)| to == i && from < to && is_kept[from]);
             is_kept[i] = fails[i] || needs_failed;

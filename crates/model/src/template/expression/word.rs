@@ -158,9 +158,9 @@ fn is_call(before: &[Word]) -> bool {
     match before {
         [.., Word::Sign('|') | Word::Name("is"), Word::Name(_)]
         | [.., Word::Name("is"), Word::Name("not"), Word::Name(_)] => false,
-        [.., Word::Sign('.'), Word::Name(_)] => true,
+        [.., Word::Sign('.'), Word::Name(_)]
+        | [.., Word::Sign(')' | ']' | '}') | Word::Quoted | Word::Number] => true,
         [.., Word::Name(name)] => !OPERATORS.contains(name),
-        [.., Word::Sign(')' | ']' | '}') | Word::Quoted | Word::Number] => true,
         _ => false,
     }
 }

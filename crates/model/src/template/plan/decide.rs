@@ -63,7 +63,7 @@ fn one(
     let comparison = compared.compare(node, existing, changing);
     changed(node.executor, &comparison)
         .or_else(|| unfinished(existing.status))
-        .or_else(|| unsure(node.executor, has_same_print, comparison))
+        .or_else(|| unsure(node.executor, has_same_print, &comparison))
         .unwrap_or_else(|| (Act::Nothing, unchanged(existing.status, has_same_print).to_owned()))
 }
 
@@ -141,7 +141,7 @@ fn unfinished(status: Status) -> Option<Decision> {
     Some((Act::Update, reason.to_owned()))
 }
 
-fn unsure(executor: Executor, has_same_print: bool, comparison: Comparison) -> Option<Decision> {
+fn unsure(executor: Executor, has_same_print: bool, comparison: &Comparison) -> Option<Decision> {
     if !comparison.may_change.is_empty() {
         let given: Vec<&str> = comparison.may_change.iter().map(String::as_str).collect();
         let then = if comparison.may_replace { "; if it does, this is replaced" } else { "" };

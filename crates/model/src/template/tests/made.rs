@@ -39,7 +39,7 @@ pub(super) struct Made {
     /// As it is.
     pub(super) real: BTreeMap<String, Real>,
     /// How much was ever made.
-    made: usize,
+    count: usize,
     /// What was done, in order.
     pub(super) done: Vec<(Act, String)>,
 }
@@ -154,8 +154,9 @@ impl Made {
         let by = self.real.iter().find(|(_, real)| real.after.iter().any(|other| other == name));
         let Some((user, _)) = by else { return };
         let (mut below, mut seen) = (vec![name], Names::new());
-        while let Some(here) = below.pop().filter(|here| seen.insert((*here).to_owned())) {
-            let Some(one) = self.all.iter().find(|one| one.node.name == here) else { continue };
+        while let Some(here) = below.pop() {
+            let one = self.all.iter().find(|one| one.node.name == here);
+            let Some(one) = one.filter(|_| seen.insert(here.to_owned())) else { continue };
             if one.act == Act::Replace || one.needs().any(|other| other == name) {
                 return;
             }
@@ -213,8 +214,8 @@ impl Made {
         }
         let number = self.real.get(&node.name).map(|real| real.number);
         let number = number.unwrap_or_else(|| {
-            self.made += 1;
-            self.made
+            self.count += 1;
+            self.count
         });
         let real = Real { after: node.after.clone(), told: told.clone(), number };
         self.real.insert(node.name.clone(), real);

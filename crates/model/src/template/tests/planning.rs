@@ -260,6 +260,9 @@ fn what_goes_waits_for_who_needed_it() {
     assert_eq!(reason(&plan, "base"), (Act::Destroy, "it is in none of the templates any more"));
 }
 
+/// What is set in something, and how.
+type Set<T> = (&'static str, fn(&mut T));
+
 #[test]
 fn a_plan_s_hash_names_the_world_and_the_wish() {
     let before = wish(CHAIN);
@@ -276,7 +279,7 @@ fn a_plan_s_hash_names_the_world_and_the_wish() {
     other_exists.swap(0, 2);
     assert_eq!(hash_of(&other_nodes, &other_exists), hash);
 
-    let worlds: [(&str, fn(&mut Existing)); 9] = [
+    let worlds: [Set<Existing>; 9] = [
         ("name", |one| one.name = "z".to_owned()),
         ("executor", |one| one.executor = Executor::Service),
         ("status", |one| one.status = Status::Drifted),
@@ -294,7 +297,7 @@ fn a_plan_s_hash_names_the_world_and_the_wish() {
         hashes.push(hash_of(&nodes, &exists));
         assert!(!hashes[..hashes.len() - 1].contains(hashes.last().unwrap()), "{what}");
     }
-    let wishes: [(&str, fn(&mut Node)); 7] = [
+    let wishes: [Set<Node>; 7] = [
         ("name", |one| one.name = "z".to_owned()),
         ("print", |one| one.print = "p".to_owned()),
         ("template", |one| one.template = "t@2".to_owned()),

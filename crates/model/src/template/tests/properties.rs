@@ -82,9 +82,12 @@ impl Shape {
     }
 
     fn resource(&self, i: usize, thing: &Thing) -> Value {
-        let used = self.before(i, thing.uses).map(|j| match self.things[j].is_counted {
-            true => format!("{{{{ r{j}.all | tojson }}}}"),
-            false => format!("{{{{ r{j}.id }}}}/{{{{ r{j}.told | tojson | length }}}}"),
+        let used = self.before(i, thing.uses).map(|j| {
+            if self.things[j].is_counted {
+                format!("{{{{ r{j}.all | tojson }}}}")
+            } else {
+                format!("{{{{ r{j}.id }}}}/{{{{ r{j}.told | tojson | length }}}}")
+            }
         });
         let used = used.collect::<Vec<_>>().join(" ");
         let word =
@@ -153,8 +156,8 @@ fn in_order(plan: &Plan) -> Result<(), TestCaseError> {
 
 /// Any state that something may be found in.
 fn found() -> impl Strategy<Value = (Status, Act, bool, bool)> {
-    let status = prop::sample::select(&Status::ALL[..]);
-    (status, prop::sample::select(&Act::ALL[..]), any::<bool>(), any::<bool>())
+    let status = prop::sample::select(Status::ALL);
+    (status, prop::sample::select(Act::ALL), any::<bool>(), any::<bool>())
 }
 
 proptest! {

@@ -286,7 +286,7 @@ fn bombs_are_refused() {
     let mut laughs = String::from("parameters:\n  a0: {type: list, default: &b0 [x, x, x]}\n");
     for i in 1..12 {
         let alias = vec![format!("*b{}", i - 1); 9].join(", ");
-        laughs += &format!("  a{i}: {{type: list, default: &b{i} [{alias}]}}\n");
+        laughs = format!("{laughs}  a{i}: {{type: list, default: &b{i} [{alias}]}}\n");
     }
     refused(&laughs, "too large or too complex");
     // Few aliases of much text.
