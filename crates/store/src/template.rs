@@ -111,7 +111,8 @@ pub async fn publish(tx: &mut Tx, new: &NewTemplate<'_>) -> Result<(Published, b
         return match there {
             Some(there) if there.hash == new.hash => Ok((there, false)),
             _ => Err(Error::Conflict(format!(
-                "{}@{} is published with other content and never changes: publish another version",
+                "the template {}@{} is published with other content and never changes: publish another \
+                 version",
                 of.name, of.version
             ))),
         };
@@ -288,7 +289,7 @@ pub async fn delete(tx: &mut Tx, template: &Published) -> Result<()> {
     );
     if tx.run(sql, params![template.id, now]).await? == 0 {
         return Err(Error::Conflict(format!(
-            "{} is used by environments: destroy them or move them to another version first",
+            "the template {} is used by environments: destroy them or move them to another version first",
             template.reference()
         )));
     }

@@ -420,7 +420,8 @@ pub async fn adopt(
 ) -> Result<Resource> {
     if one.print.is_some() || one.status.is_running() {
         return Err(Error::Conflict(format!(
-            "{} of the environment {} is {}: only what is not made yet can take over what exists",
+            "the resource {} of the environment {} is {}: only what is not made yet can take over what \
+             exists",
             one.node.name, now.name, one.status
         )));
     }

@@ -21,6 +21,13 @@ pub(crate) struct Args {
     /// An id, a template as name@version, or kind/name: environment, template, resource, deployment,
     /// instance or cluster
     subject: String,
+    #[command(flatten)]
+    drawing: Drawing,
+}
+
+/// Which part of the graph is shown, and how.
+#[derive(clap::Args)]
+pub(crate) struct Drawing {
     /// What it needs, or what needs it and breaks if it goes
     #[arg(long, value_enum, default_value_t)]
     direction: Direction,
@@ -51,22 +58,32 @@ enum Format {
 
 /// Prints the graph.
 pub(crate) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
-    let (direction, from_subject) = match args.direction {
+    draw(api, printer, &args.subject, &args.drawing).await
+}
+
+/// Prints the graph around a subject.
+pub(crate) async fn draw(
+    api: &Api,
+    printer: &mut Printer,
+    subject: &str,
+    drawing: &Drawing,
+) -> Result<(), Error> {
+    let (direction, from_subject) = match drawing.direction {
         Direction::Dependencies => ("dependencies", true),
         Direction::Dependents => ("dependents", false),
     };
-    let format = match args.format {
+    let format = match drawing.format {
         Format::Dot => "dot",
         Format::Svg => "svg",
         Format::Table | Format::Json => "json",
     };
     let call = Call::get(&["graph"])
-        .query("subject", Some(args.subject))
+        .query("subject", Some(subject))
         .query("direction", Some(direction))
-        .query("depth", args.depth)
+        .query("depth", drawing.depth)
         .query("format", Some(format));
     let answer = api.send(&call).await?;
-    if args.format != Format::Table {
+    if drawing.format != Format::Table {
         return printer.text(&answer.body);
     }
     let graph: Graph = api.read(&answer)?;

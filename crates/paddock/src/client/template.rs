@@ -143,9 +143,10 @@ async fn deprecate(
     undo: bool,
 ) -> Result<(), Error> {
     let path = ["templates", reference, "deprecate"];
-    let (call, note) = match undo {
-        true => (Call::delete(&path), "may be used again"),
-        false => (Call::post(&path, Some(json!({ "why": why }))), "is deprecated"),
+    let (call, note) = if undo {
+        (Call::delete(&path), "may be used again")
+    } else {
+        (Call::post(&path, Some(json!({ "why": why }))), "is deprecated")
     };
     let answer = api.send(&call).await.map_err(unknown)?;
     printer.answer_or_note(&answer, &format!("{reference} {note}"))

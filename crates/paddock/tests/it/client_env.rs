@@ -71,6 +71,9 @@ fn an_environment_lives_from_plan_to_destroy() {
         ann.json("env logs prod web --tail 1")["text"].as_str().map(str::is_empty),
         Some(false)
     );
+    ann.run("env graph prod").succeeds().prints(&["prod", "web", "bus", "shop@1.0.0"]);
+    ann.run("env graph prod --format svg").succeeds().prints(&["<svg"]);
+    ann.run("env graph nowhere").fails(1, &["there is no environment \"nowhere\""]);
     ann.run("env list --status deployed").succeeds().prints(&["prod"]);
     assert_eq!(names(&ann.json("env list --status failed")), [""; 0]);
     ann.run("template delete shop@1.0.0")

@@ -103,9 +103,10 @@ async fn read(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error>
         last: None,
         timestamps: args.timestamps,
     };
-    let shown = match args.follow {
-        true => log.follow(args.tail, printer).await,
-        false => log.once(args.tail, printer).await,
+    let shown = if args.follow {
+        log.follow(args.tail, printer).await
+    } else {
+        log.once(args.tail, printer).await
     };
     shown.map_err(|error| match error.status() {
         Some(404) => error.or_next(format!(r#""paddock env show {label}" shows its resources"#)),
@@ -154,9 +155,10 @@ impl Log<'_> {
             match lines.next(Line::read).await {
                 Ok(line) => {
                     self.last = Some(line.number);
-                    let text = match printer.is_json() {
-                        true => line.raw,
-                        false => line.shown(self.timestamps, is_terminal),
+                    let text = if printer.is_json() {
+                        line.raw
+                    } else {
+                        line.shown(self.timestamps, is_terminal)
                     };
                     printer.bytes(format!("{text}\n").as_bytes())?;
                 }

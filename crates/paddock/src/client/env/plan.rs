@@ -78,9 +78,10 @@ pub(crate) struct Step {
 /// Plans an environment.
 pub(super) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     let wanted = args.wish.read(api).await?;
-    let there = match args.destroy {
-        true => Some(subject::find(api, &ENVIRONMENT, &args.name).await?),
-        false => subject::find_if_any(api, &ENVIRONMENT, &args.name).await?,
+    let there = if args.destroy {
+        Some(subject::find(api, &ENVIRONMENT, &args.name).await?)
+    } else {
+        subject::find_if_any(api, &ENVIRONMENT, &args.name).await?
     };
     let answer = ask(api, &args.name, there.as_ref(), &wanted, args.destroy).await?;
     printer.answer(&answer, || Ok(text(&api.read(&answer)?, args.all)))?;
@@ -89,9 +90,10 @@ pub(super) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<
         printer.note("there is nothing to do");
         return Ok(());
     }
-    let next = match args.destroy {
-        true => format!("paddock env destroy {}", shell_word(&args.name)),
-        false => format!("{} --plan {}", wanted.command("apply", &args.name), plan.hash),
+    let next = if args.destroy {
+        format!("paddock env destroy {}", shell_word(&args.name))
+    } else {
+        format!("{} --plan {}", wanted.command("apply", &args.name), plan.hash)
     };
     printer.note(&format!("nothing was done yet; this does it: {next}"));
     Ok(())

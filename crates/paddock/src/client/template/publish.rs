@@ -48,9 +48,10 @@ pub(super) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<
     let answer = api.send(&call).await.map_err(Error::of_document)?;
     printer.answer(&answer, || {
         let Published { reference } = api.read(&answer)?;
-        Ok(match answer.is_new {
-            true => format!("published {reference}"),
-            false => format!("{reference} is published already, with the same content"),
+        Ok(if answer.is_new {
+            format!("published {reference}")
+        } else {
+            format!("{reference} is published already, with the same content")
         })
     })
 }
