@@ -172,7 +172,8 @@ impl Consul {
         let told = told(&task.with)?;
         let prefix = &told.prefix;
         if what.trim_end_matches('/') != prefix.trim_end_matches('/') {
-            let why = format!("“{what}” can't be taken over: what can be is the prefix, “{prefix}”");
+            let why =
+                format!("“{what}” can't be taken over: what can be is the prefix, “{prefix}”");
             return Err(Fault::Refused(why));
         }
         let place = self.place(&told);
@@ -196,8 +197,7 @@ fn told(with: &Map<String, Value>) -> Result<ConsulKv, Fault> {
 
 fn applied(place: &Place, wish: &Values) -> Applied {
     let keys: Vec<String> = wish.keys().map(|name| place.key(name)).collect();
-    let outputs =
-        json!({"prefix": place.prefix, "keys": keys, "datacenter": place.datacenter});
+    let outputs = json!({"prefix": place.prefix, "keys": keys, "datacenter": place.datacenter});
     Applied { outputs: outputs.as_object().cloned().unwrap_or_default(), link: None }
 }
 

@@ -87,9 +87,7 @@ impl Running {
 impl Known {
     fn tidy(&mut self) {
         while self.tasks.try_join_next().is_some() {}
-        self.calls.retain(|_, call| {
-            !call.task.is_finished() || call.asked_at.elapsed() < KEPT_FOR
-        });
+        self.calls.retain(|_, call| !call.task.is_finished() || call.asked_at.elapsed() < KEPT_FOR);
     }
 
     fn forget(&mut self, id: ResourceId) {

@@ -39,11 +39,7 @@ pub(super) struct Batch {
 }
 
 /// The next transaction on the way to these values; none if all is as it should be.
-pub(super) fn make(
-    seen: &Seen,
-    wish: &Values,
-    known: &Known<'_>,
-) -> Result<Option<Batch>, Fault> {
+pub(super) fn make(seen: &Seen, wish: &Values, known: &Known<'_>) -> Result<Option<Batch>, Fault> {
     let ours = ours(seen, known, wish);
     let foreign = wish.keys().filter(|key| !ours.contains_key(*key));
     let foreign: Vec<&Entry> = foreign.filter_map(|key| seen.entries.get(key)).collect();
@@ -83,10 +79,7 @@ pub(super) fn make(
         return Ok(None);
     }
     if written + deleted > 0 {
-        words.push(format!(
-            "{}: {written} keys written, {deleted} deleted.",
-            seen.place.prefix
-        ));
+        words.push(format!("{}: {written} keys written, {deleted} deleted.", seen.place.prefix));
     }
     let mark = Op::Set { key: seen.place.mark(), value: next.text(), index };
     Ok(Some(Batch { ops: [vec![mark], packed.ops].concat(), words }))
@@ -159,11 +152,7 @@ fn claim(seen: &Seen, mark: Mark) -> Batch {
 }
 
 /// Says so when somebody has written a key of ours.
-fn overwritten(
-    name: &str,
-    entry: Option<&Entry>,
-    ours: &BTreeMap<String, u64>,
-) -> Option<String> {
+fn overwritten(name: &str, entry: Option<&Entry>, ours: &BTreeMap<String, u64>) -> Option<String> {
     let (entry, made) = (entry?, ours.get(name)?);
     (entry.changed != *made).then(|| {
         let now = entry.changed;

@@ -41,8 +41,7 @@ pub(super) fn observed(seen: &Seen, task: &Task, made: &BTreeMap<String, Value>)
     let extra = ours.keys().filter(|name| !made.contains_key(*name));
     drift.extend(extra.filter_map(|name| differs(seen, name, None)));
     let is_ours = |name: &String| made.contains_key(name) || ours.contains_key(name);
-    let unexpected =
-        if seen.is_anothers(task) { Vec::new() } else { unexpected(seen, is_ours) };
+    let unexpected = if seen.is_anothers(task) { Vec::new() } else { unexpected(seen, is_ours) };
     Observed { drift, unexpected }
 }
 
@@ -56,15 +55,14 @@ fn unexpected(seen: &Seen, is_ours: impl Fn(&String) -> bool) -> Vec<String> {
 }
 
 /// What would change.
-pub(super) fn planned(
-    seen: &Seen,
-    task: &Task,
-    wish: &BTreeMap<String, Value>,
-) -> Vec<Difference> {
+pub(super) fn planned(seen: &Seen, task: &Task, wish: &BTreeMap<String, Value>) -> Vec<Difference> {
     let ours = seen.own(task).map(|(mark, _)| mark.keys.clone()).unwrap_or_default();
     let leaving = ours.keys().filter(|name| !wish.contains_key(*name));
     let leaving = leaving.filter_map(|name| differs(seen, name, None));
-    wish.iter().filter_map(|(name, value)| differs(seen, name, Some(value))).chain(leaving).collect()
+    wish.iter()
+        .filter_map(|(name, value)| differs(seen, name, Some(value)))
+        .chain(leaving)
+        .collect()
 }
 
 fn differs(seen: &Seen, name: &str, made: Option<&Value>) -> Option<Difference> {

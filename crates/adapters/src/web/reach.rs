@@ -14,7 +14,9 @@ const CREDENTIALS: [IpAddr; 2] = [
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Forbidden {
     /// By nobody.
-    #[error("{0} must not be asked: it is an address of this machine's link, or of no machine at all")]
+    #[error(
+        "{0} must not be asked: it is an address of this machine's link, or of no machine at all"
+    )]
     Never(IpAddr),
     /// Not on this server.
     #[error(
@@ -75,7 +77,8 @@ mod tests {
 
     #[test]
     fn which_addresses_may_be_asked() {
-        let said = |text: &str, allow_private| check(Options { allow_private }, text.parse().unwrap());
+        let said =
+            |text: &str, allow_private| check(Options { allow_private }, text.parse().unwrap());
         for never in [
             "169.254.169.254",
             "169.254.0.1",
@@ -109,7 +112,9 @@ mod tests {
             assert_eq!(said(private, true), Ok(()), "{private}");
             assert!(matches!(said(private, false), Err(Forbidden::Private(_))), "{private}");
         }
-        for public in ["8.8.8.8", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "64:ff9b::808:808"] {
+        for public in
+            ["8.8.8.8", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "64:ff9b::808:808"]
+        {
             assert_eq!(said(public, false), Ok(()), "{public}");
         }
     }

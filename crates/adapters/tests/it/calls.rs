@@ -215,7 +215,8 @@ async fn addresses_that_only_this_machine_reaches_are_not_called() {
     let port = fake.address.rsplit(':').next().unwrap().to_owned();
     let strict = Calls::new(Options { allow_private: false }).unwrap();
     for host in ["127.0.0.1", "localhost", "[::1]", "0.0.0.0", "2130706433", "0x7f.1", "10.0.0.1"] {
-        let why = refused(strict.apply(&task(&json!({"url": format!("http://{host}:{port}")}))).await);
+        let why =
+            refused(strict.apply(&task(&json!({"url": format!("http://{host}:{port}")}))).await);
         assert!(why.contains("this server asks public ones only"), "{host}: {why}");
     }
     for host in ["169.254.169.254", "2852039166", "[fe80::1]", "[::ffff:169.254.169.254]"] {

@@ -156,7 +156,8 @@ async fn what_exists_already_is_refused_until_it_is_adopted() {
     assert!(why.starts_with("shop/a, shop/b already exist below shop/"), "{why}");
     assert!(why.contains("adopt “shop/”"), "{why}");
     assert_eq!(consul.keys("shop/").await, ["shop/a", "shop/b", "shop/z"], "nothing is left of it");
-    for (what, sentence) in [("web/", "what can be is the prefix, “shop/”"), ("", "“shop/”")] {
+    for (what, sentence) in [("web/", "what can be is the prefix, “shop/”"), ("", "“shop/”")]
+    {
         let why = refused(kv.adopt(&one, what).await);
         assert!(why.contains(sentence), "{why}");
     }
@@ -247,7 +248,7 @@ async fn many_keys_and_long_values_take_several_transactions() {
         assert_eq!(all.len(), count);
         assert!(all.iter().all(|pair| pair.value == count.to_string()));
     }
-    let long: Value = (0..8).map(|i| (format!("v{i}"), "x".repeat(256 << 10).into())).collect();
+    let long: Value = (0..8).map(|i| (format!("v{i}"), "x".repeat(256 << 10))).collect();
     one = next(&one, &values("shop/", &long));
     apply(&kv, &one).await;
     let all = consul.tree("shop/v").await;

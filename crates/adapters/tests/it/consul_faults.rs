@@ -92,7 +92,8 @@ async fn whoever_dies_while_destroying_leaves_what_the_next_one_destroys() {
 async fn a_token_without_rights_is_a_sentence_that_names_the_prefix() {
     let consul = Consul::guarded();
     let _running = consul.start();
-    let rules = r#"key_prefix "team/shop/" { policy = "write" } key_prefix "seen/" { policy = "read" }"#;
+    let rules =
+        r#"key_prefix "team/shop/" { policy = "write" } key_prefix "seen/" { policy = "read" }"#;
     let token = consul.token(rules).await;
     let with = |token: &str| {
         let token = Some(Secret::new(token));
