@@ -104,7 +104,7 @@ impl Call {
     }
 
     fn fault(&self, status: StatusCode, body: &[u8]) -> Fault {
-        let line = words::first_line(body).map(|line| format!(": {line}")).unwrap_or_default();
+        let line = words::of(body).map(|line| format!(": {line}")).unwrap_or_default();
         let (shown, code) = (self.shown(), status.as_u16());
         match status {
             StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS => {

@@ -21,8 +21,16 @@ pub(super) fn said(body: &Value) -> Option<String> {
     line(&text)
 }
 
+/// What an answer of any kind says, in one line: its sentence, else its JSON, else its first line.
+pub(crate) fn of(body: &[u8]) -> Option<String> {
+    match serde_json::from_slice::<Value>(body) {
+        Ok(value) => said(&value).or_else(|| line(&value.to_string())),
+        Err(_) => first_line(body),
+    }
+}
+
 /// The first line of an answer that is plain text: a page for people says nothing in its first line.
-pub(crate) fn first_line(body: &[u8]) -> Option<String> {
+pub(super) fn first_line(body: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(body).ok()?.trim_start();
     if text.starts_with('<') { None } else { line(text.lines().next()?) }
 }
@@ -69,6 +77,18 @@ mod tests {
             (&[0xff, 0xfe], None),
         ] {
             assert_eq!(first_line(body).as_deref(), line, "{body:?}");
+        }
+    }
+
+    #[test]
+    fn of_any_answer_there_is_one_line() {
+        for (body, line) in [
+            ("{\n  \"error\": \"no\"\n}", Some("no")),
+            ("{\n  \"title\": \"no\"\n}", Some("{\"title\":\"no\"}")),
+            ("no\nreally", Some("no")),
+            ("<html>", None),
+        ] {
+            assert_eq!(of(body.as_bytes()).as_deref(), line, "{body}");
         }
     }
 

@@ -22,7 +22,7 @@ pub(crate) fn options(url: &str) -> Options {
 
 /// What an executor is told of a resource.
 pub(crate) fn task(number: usize, with: &Value) -> Task {
-    let id = |number: usize| format!("{number:020}");
+    let id = |number: usize| format!("{number:019}0");
     Task {
         id: id(number).parse().unwrap(),
         name: "settings".into(),

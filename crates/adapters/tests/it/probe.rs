@@ -14,8 +14,12 @@ use crate::kv::{refused, unavailable};
 use crate::patience::ANSWER_WITHIN;
 
 fn probe() -> HttpProbe {
+    within(ANSWER_WITHIN)
+}
+
+fn within(limit: Duration) -> HttpProbe {
     prepare();
-    HttpProbe::within(Options::default(), ANSWER_WITHIN).unwrap()
+    HttpProbe::within(Options::default(), limit).unwrap()
 }
 
 #[tokio::test]
@@ -47,7 +51,7 @@ async fn the_body_is_not_waited_for() {
 async fn what_is_down_slow_or_garbage_is_unavailable() {
     let fake = Fake::start(|_| (200, Value::Null)).await;
     fake.be(Mood::Slow);
-    let hasty = HttpProbe::within(Options::default(), Duration::from_millis(300)).unwrap();
+    let hasty = within(Duration::from_millis(300));
     let why = unavailable(hasty.get(&format!("{}/?secret=1", fake.address)).await);
     assert_eq!(why, format!("{}/ did not answer within 300ms", fake.address));
     let nobody = format!("http://127.0.0.1:{}/", testing::programs::free_port());

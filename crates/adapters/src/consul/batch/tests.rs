@@ -7,7 +7,7 @@ use super::*;
 use crate::consul::place::{MARK, Place};
 
 fn id<T: std::str::FromStr<Err: std::fmt::Debug>>(number: usize) -> T {
-    format!("{number:020}").parse().unwrap()
+    format!("{number:019}0").parse().unwrap()
 }
 
 fn task(fence: i64, change: &str) -> Task {
