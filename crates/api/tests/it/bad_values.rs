@@ -104,7 +104,8 @@ pub(crate) fn bad(rule: Rule) -> Vec<Value> {
             texts.map(|text| json!(text)).into_iter().chain(others).collect()
         }
         Rule::Life => {
-            let texts = ["", "x", "5", "-1h", "1.5h", "1 h", "99999999999d"].map(|text| json!(text));
+            let texts =
+                ["", "x", "5", "-1h", "1.5h", "1 h", "99999999999d"].map(|text| json!(text));
             let others = [json!(0), json!(-1), json!(1.5), json!(1e30), json!(true), json!([])];
             texts.into_iter().chain(others).collect()
         }

@@ -518,11 +518,7 @@ fn environments(on: &Things) -> Vec<Entry> {
             json!({"parameters": {}}),
             vec![("templates", References), ("parameters", Object), ("plan_hash", Text)],
         ),
-        (
-            "POST /api/v1/environments/{id}/extend",
-            json!({"ttl": "1h"}),
-            vec![("ttl", Life)],
-        ),
+        ("POST /api/v1/environments/{id}/extend", json!({"ttl": "1h"}), vec![("ttl", Life)]),
         (
             "POST /api/v1/environments/{id}/repair",
             json!({"resources": ["base"]}),

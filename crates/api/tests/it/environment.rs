@@ -49,7 +49,7 @@ on_both_engines! {
         let moved = shop.ask(&id, "apply", change).await;
         refused(&moved, "the same plan again");
         assert_eq!(moved.status, 409);
-        assert!(sentences(&moved).contains("the world has moved since the plan"), "{:#}", moved.json);
+        assert!(sentences(&moved).contains("The world has moved since the plan"), "{:#}", moved.json);
 
         drifts_and_is_mended(&shop, &id).await;
 
@@ -238,9 +238,16 @@ async fn drifts_and_is_mended(shop: &Shop, id: &str) {
     assert_eq!((&drift["drifted"], &drift["resources"][0]["name"]), (&json!(true), &json!("base")));
     assert_eq!(drift["resources"][0]["differences"], base["drift"]);
 
-    names_field(&shop.ask(id, "repair", json!({"resources": ["nobody"]})).await, "resources", "nobody");
+    names_field(
+        &shop.ask(id, "repair", json!({"resources": ["nobody"]})).await,
+        "resources",
+        "nobody",
+    );
     let none = shop.ask(id, "repair", json!({"resources": ["beside"]})).await.expect(202);
-    assert_eq!((&none["repaired"], &none["environment"]["status"]), (&json!([]), &json!("deployed")));
+    assert_eq!(
+        (&none["repaired"], &none["environment"]["status"]),
+        (&json!([]), &json!("deployed"))
+    );
     let repaired = shop.ask(id, "repair", json!({})).await.expect(202);
     assert_eq!(repaired["repaired"], json!(["base"]));
     assert_eq!(repaired["environment"]["status"], "deploying");

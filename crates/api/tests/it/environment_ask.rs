@@ -26,7 +26,7 @@ on_both_engines! {
         assert!(now["status_reason"].as_str().unwrap().starts_with("Cancelled"), "{now:#}");
         let again = shop.ask(&id, "cancel", json!(null)).await;
         assert_eq!(again.status, 409);
-        assert!(sentences(&again).contains("nothing goes on"), "{:#}", again.json);
+        assert!(sentences(&again).contains("Nothing goes on"), "{:#}", again.json);
         shop.executor.held().slowness = 1;
         assert_eq!(shop.ask(&id, "retry", json!(null)).await.expect(202)["status"], "deploying");
         shop.until(&id, "deployed").await;

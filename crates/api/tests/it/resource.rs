@@ -40,7 +40,7 @@ on_both_engines! {
         let url = json!([{"resource": "web", "url": "http://mine.local/health"}]);
         assert_eq!(now["status_endpoints"], url);
         let web = shop.resource(&id, "web").await;
-        assert_eq!((&web["action"], &web["act"], &web["progress"]), (&json!(false), &json!("create"), &json!(100)));
+        assert_eq!((&web["action"], &web["act"], &web["progress"]), (&json!(false), &json!("nothing"), &json!(100)));
         assert_eq!((&web["link"]["kind"], &web["depends_on"]), (&json!("deployment"), &json!(["base"])));
         let href = web["link"]["href"].as_str().unwrap();
         assert_eq!(shop.ann.get(href).await.expect(200)["status"], "running");
@@ -104,7 +104,10 @@ on_both_engines! {
         let beyond = format!("?after={}&follow=true", numbers.len());
         assert_eq!(text(&shop.ann, &logs("settings", &beyond), "*/*").await.1, "");
         shop.ann.get(&logs("settings", "?tail=1&after=1")).await.expect(400);
-        shop.ann.get(&logs("nobody", "")).await.expect(404);
+        for nobody in ["nobody", "%00", "A"] {
+            shop.ann.get(&logs(nobody, "")).await.expect(404);
+            shop.ann.get(&format!("{}/resources/{nobody}", path(&id))).await.expect(404);
+        }
 
         // The log stays when the resource is gone.
         shop.executor.held().slowness = 0;

@@ -225,7 +225,8 @@ fn bad_templates() -> Vec<(String, &'static str)> {
         let alias = format!("*a{}, ", i - 1).repeat(9);
         bomb = format!("{bomb}a{i}: &a{i} [{}]\n", alias.trim_end_matches(", "));
     }
-    let bomb = format!("name: a\nversion: 1\nparameters: {{x: {{type: map, default: {{{bomb}}}}}}}\n");
+    let bomb =
+        format!("name: a\nversion: 1\nparameters: {{x: {{type: map, default: {{{bomb}}}}}}}\n");
     vec![
         (bomb, "template.yaml"),
         (format!("name: {}", "[".repeat(50_000)), "template.yaml"),
@@ -256,7 +257,6 @@ fn bad_templates() -> Vec<(String, &'static str)> {
         ),
         (one("{{ nothing }}"), "nothing"),
         (one("{{ web.path }}"), "web"),
-        (one("{{ size.__class__ }}"), "template.yaml:8"),
         (one("{% for i in range(999999999) %}x{% endfor %}"), "template.yaml:8"),
         (one("{% include '/etc/passwd' %}"), "template.yaml:8"),
         (one("{{ size"), "template.yaml:8"),

@@ -94,7 +94,8 @@ on_both_engines! {
             (vec![0x1f, 0x8b, 8, 0, 1, 2, 3], "can't be read"),
             (bomb, "has no template"),
             (gzip(&zeros), "zeros is larger than 1 MiB"),
-            (cut, "cut off"),
+            (cut, "can't be read"),
+            (good().bytes()[..600].to_vec(), "template.yaml ends too early"),
             (gzip(&good().bytes())[..200].to_vec(), "archive"),
             (gzip(&many.bytes()), "more than 2000 files"),
             (gzip(&folders.bytes()), "more than 2000 files"),
@@ -126,7 +127,7 @@ on_both_engines! {
         let alone = shop.publish(NET).await;
         refused(&alone, "alone");
         let said = sentences(&alone);
-        assert!(said.contains("template.yaml:6") && said.contains("paddock template publish DIR"), "{said}");
+        assert!(said.contains("template.yaml:7") && said.contains("paddock template publish DIR"), "{said}");
         let mut elsewhere = Tar::default();
         elsewhere.file("template.yaml", NET).file("net/main.tf", MODULE);
         let answer = send(&shop.ann, "application/x-tar", elsewhere.bytes()).await;
@@ -187,16 +188,24 @@ fn hostile() -> Vec<(Vec<u8>, &'static str, &'static str)> {
         (with(&|t| t.file("big.tf", &"x".repeat((1 << 20) + 1))), "big.tf", "larger than 1 MiB"),
         (with(&|t| t.long(deep)), deep, "more than 16 folders"),
         (with(&|t| t.long(long)), "llll", "more than 512 bytes"),
-        ({
-            let mut tar = Tar::default();
-            tar.file("shop/template.yaml", NET).file("shop/network/main.tf", MODULE);
-            tar.bytes()
-        }, "template.yaml", "must be at its root"),
-        ({
-            let mut tar = Tar::default();
-            tar.raw("template.yaml", b"name: \xff");
-            tar.bytes()
-        }, "template.yaml", "not UTF-8"),
+        (
+            {
+                let mut tar = Tar::default();
+                tar.file("shop/template.yaml", NET).file("shop/network/main.tf", MODULE);
+                tar.bytes()
+            },
+            "template.yaml",
+            "must be at its root",
+        ),
+        (
+            {
+                let mut tar = Tar::default();
+                tar.raw("template.yaml", b"name: \xff");
+                tar.bytes()
+            },
+            "template.yaml",
+            "not UTF-8",
+        ),
     ]
 }
 
