@@ -75,7 +75,7 @@ fn matches(template: &str, path: &str) -> bool {
         && template.iter().zip(&path).all(|(t, p)| t == p || t.starts_with('{'))
         // `/invites/check` is not `/invites/{id}`: the fixed word wins.
         && !(template.last().is_some_and(|t| t.starts_with('{'))
-            && ["check", "redeem"].contains(&path.last().map_or("", String::as_str)))
+            && ["check", "redeem", "plan"].contains(&path.last().map_or("", String::as_str)))
 }
 
 fn documents() -> &'static [Value] {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{Agent, Link, LinkError, Runtime as _, Simulated, simulated};
-use api::{App, Lines, Logs, Parts};
+use api::{App, Lines, Logs, Parts, Publishers};
 use engine::cluster::Providers;
 use engine::environment::Environments;
 use engine::executor::{Commands, Deployments, Services};
@@ -37,7 +37,6 @@ use crate::{
 const ADMIN_PASSWORD: &str = "admin password";
 
 /// How a test's server differs from a usual one.
-#[derive(Default)]
 pub struct TestSettings {
     /// The API's settings.
     pub api: api::Settings,
@@ -67,6 +66,33 @@ pub struct TestSettings {
     pub executor: Arc<FakeExecutor>,
     /// Says whether environments work.
     pub probe: Arc<FakeProbe>,
+}
+
+impl Default for TestSettings {
+    fn default() -> Self {
+        // Modules run nowhere here, and all executors are there.
+        let api = api::Settings {
+            terraform_templates: Publishers::Everyone,
+            executors: model::template::Executor::ALL.iter().map(|of| (*of, None)).collect(),
+            ..api::Settings::default()
+        };
+        Self {
+            api,
+            placement: placement::Settings::default(),
+            patience: Patience::default(),
+            runtime: simulated::Options::default(),
+            is_still: false,
+            catalog: None,
+            quota: None,
+            pools: Vec::new(),
+            dns: None,
+            sso: None,
+            seal: Arc::default(),
+            provider: None,
+            executor: Arc::default(),
+            probe: Arc::default(),
+        }
+    }
 }
 
 /// A server that ends with the test.

@@ -6,9 +6,10 @@ pub(crate) mod shape;
 use axum::Json as Answer;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use model::name;
 use model::resource::Status;
+use model::{environment, name, resource};
 use serde::Deserialize;
+use store::{Read, Scope};
 use utoipa::ToSchema;
 
 use super::environment::taken;
@@ -59,8 +60,19 @@ pub(crate) async fn environment_resource(
     let id = id("environment", &text)?;
     let mut read = app.db.read().await?;
     let of = store::environment::get(&mut read, caller.scope(), id).await?;
-    let found = store::resource::by_name(&mut read, caller.scope(), of.id, &name).await?;
+    let found = named(&mut read, &of, &name).await?;
     Ok(Answer(Resource::long(found)))
+}
+
+/// The resource of that name, also one that is gone.
+async fn named(
+    read: &mut Read,
+    of: &environment::Environment,
+    text: &str,
+) -> Result<resource::Resource, Problem> {
+    // What can't be a name names nothing.
+    name::dns_label("name", text).map_err(|_| Problem::not_found("resource", text))?;
+    Ok(store::resource::by_name(read, Scope::All, of.id, text).await?)
 }
 
 /// What exists already.
@@ -80,14 +92,14 @@ pub(crate) struct Adoption {
 pub(crate) async fn resource_adopt(
     State(app): State<App>,
     caller: Caller,
-    Path((text, name)): Path<(String, String)>,
+    Path((text, resource)): Path<(String, String)>,
     Json(wanted): Json<Adoption>,
 ) -> Result<(StatusCode, Answer<Resource>), Problem> {
     let what = name::line("what", &wanted.what, 1024)?;
     let (mut tx, of) = taken(&app, &caller, &text).await?;
-    let one = store::resource::by_name(&mut tx, caller.scope(), of.id, &name).await?;
+    let one = named(&mut tx, &of, &resource).await?;
     if one.status == Status::Destroyed {
-        return Err(Problem::not_found("resource", &name));
+        return Err(Problem::not_found("resource", &resource));
     }
     let one = engine::environment::adopt(&mut tx, &of, one, &what).await?;
     tx.commit().await?;

@@ -163,14 +163,16 @@ async fn find(read: &mut Read, caller: &Caller, text: &str) -> Result<Published,
 async fn versions(
     read: &mut Read,
     caller: &Caller,
-    name: &str,
+    text: &str,
 ) -> Result<Vec<store::template::Version>, Problem> {
-    let mut all = store::template::versions(read, caller.own(), name).await?;
+    let nothing = || Problem::not_found("template", text);
+    name::dns_label("name", text).map_err(|_| nothing())?;
+    let mut all = store::template::versions(read, caller.own(), text).await?;
     if all.is_empty() && caller.is_admin() {
-        all = store::template::versions(read, caller.scope(), name).await?;
+        all = store::template::versions(read, caller.scope(), text).await?;
     }
     if all.is_empty() {
-        return Err(Problem::not_found("template", name));
+        return Err(nothing());
     }
     Ok(all)
 }

@@ -38,6 +38,10 @@ on_both_engines! {
         for call in calls::all(&world.ours) {
             let Some(body) = &call.body else { continue };
             for kind in ["text/plain", "application/x-www-form-urlencoded", "application/xml", ""] {
+                // Templates are text.
+                if call.operation["requestBody"]["content"].get(kind).is_some() {
+                    continue;
+                }
                 let answer = send(world.caller(&call), &call, kind, &body.to_string()).await;
                 refused(&answer, &call.name());
                 assert_eq!(answer.status, 415, "{} {kind}", call.name());

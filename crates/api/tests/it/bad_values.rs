@@ -43,6 +43,12 @@ pub(crate) enum Rule {
     InstanceName,
     /// A point in time.
     Time,
+    /// A name that can be a DNS label.
+    Label,
+    /// How long something shall live.
+    Life,
+    /// Templates with their versions.
+    References,
 }
 
 /// Values that break the rule.
@@ -91,6 +97,29 @@ pub(crate) fn bad(rule: Rule) -> Vec<Value> {
             texts.map(|text| json!(text)).into_iter().chain(others).collect()
         }
         Rule::Time => vec![json!(5), json!([]), json!(""), json!("yesterday"), json!("2026-01-01")],
+        Rule::Label => {
+            let long = "x".repeat(64);
+            let texts = ["A", "a b", "a-", "-a", "a.b", "a\0b", "ä", &long];
+            let others = [json!(5), json!(true), json!([]), json!({})];
+            texts.map(|text| json!(text)).into_iter().chain(others).collect()
+        }
+        Rule::Life => {
+            let texts =
+                ["", "x", "5", "-1h", "1.5h", "1 h", "99999999999d"].map(|text| json!(text));
+            let others = [json!(0), json!(-1), json!(1.5), json!(1e30), json!(true), json!([])];
+            texts.into_iter().chain(others).collect()
+        }
+        Rule::References => vec![
+            json!(5),
+            json!("x@1"),
+            json!({}),
+            json!([]),
+            json!([5]),
+            json!(["x"]),
+            json!(["X@1"]),
+            json!(["x@1@2"]),
+            json!(["never-was@1"]),
+        ],
         Rule::KargoId => vec![json!([]), json!({}), json!(true), json!(-1), json!(1.5)],
     }
 }
@@ -220,7 +249,7 @@ pub(crate) fn bad_query(path: &str, name: &str) -> &'static [&'static str] {
         "limit" | "offset" => &["0", "-1", "1001", "x", "1.5", "99999999999999999999"],
         "page" => &["-1", "x", "1.5", "99999999999999999999"],
         "after" => &["x", "-1", "9m4e2mr0ui3e8a215n4z"],
-        "all" | "follow" | "dry_run" | "force" => &["x", "1", "TRUE"],
+        "all" | "follow" | "dry_run" | "force" | "shared" | "destroyed" => &["x", "1", "TRUE"],
         "wait" => &["x", "-1", "61", "1.5"],
         "replica" | "tail" => &["x", "-1", "1.5", "99999999999999999999"],
         "status" | "kind" => &["x", "READY"],
@@ -229,7 +258,7 @@ pub(crate) fn bad_query(path: &str, name: &str) -> &'static [&'static str] {
         "cluster_id" if path.starts_with("/api/") => &["x", "1"],
         // These name things: what does not exist is simply not found.
         "name" | "subject" | "type" | "cluster_id" | "id" | "code" | "clusterId" | "seen"
-        | "owner" | "holder" => &[],
+        | "owner" | "holder" | "commit" | "from" | "to" => &[],
         other => panic!("{path} has a new query parameter {other}: say here what it must refuse"),
     }
 }

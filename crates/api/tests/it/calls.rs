@@ -27,6 +27,18 @@ impl Call {
         self.operation["security"] == json!([{}])
     }
 
+    /// Is it about one thing that belongs to somebody?
+    pub(crate) fn is_of_one(&self) -> bool {
+        ["{id}", "{reference}"].iter().any(|part| self.template.contains(part))
+    }
+
+    /// Does it say nothing without a query?
+    pub(crate) fn needs_query(&self) -> bool {
+        let parameters = self.operation["parameters"].as_array();
+        let is_needed = |p: &Value| p["in"] == "query" && p["required"] == json!(true);
+        parameters.is_some_and(|all| all.iter().any(is_needed))
+    }
+
     pub(crate) fn is_platform(&self) -> bool {
         self.template.starts_with("/api/v1/")
     }
@@ -160,6 +172,7 @@ pub(crate) fn fill(template: &str, on: &Things) -> String {
     let template =
         names.iter().fold(template.to_owned(), |t, (name, value)| t.replace(name, value));
     let template = template.replace("{plural}", "kafkas");
+    let template = template.replace("{reference}", &on.template).replace("{name}", "base");
     let template = template.replace("{external_id}", "00000000-0000-4000-8000-000000000000");
     let template = template.as_str();
     let (parent, _) = template.split_once("/{id}").unwrap_or((template, ""));
@@ -170,6 +183,8 @@ pub(crate) fn fill(template: &str, on: &Things) -> String {
         "cluster" | "clusters" | "agent-clusters" => &on.cluster,
         "deployment" | "deployments" => &on.deployment,
         "instances" | "kafkas" => &on.instance,
+        "environment" | "environments" => &on.environment,
+        "resources" => &on.resource,
         "errors" => return template.replace("{id}", "7"),
         "cloud_providers" => return template.replace("{id}", "aws"),
         "service_accounts" => {
@@ -274,6 +289,7 @@ fn platform(on: &Things) -> Vec<Entry> {
     table.extend(clusters_and_deployments(on));
     table.extend(agents());
     table.extend(instances(on));
+    table.extend(environments(on));
     let none = [
         "POST /api/v1/logout",
         "GET /api/v1/organizations",
@@ -301,6 +317,28 @@ fn platform(on: &Things) -> Vec<Entry> {
         "GET /api/v1/instances/{id}",
         "DELETE /api/v1/instances/{id}",
         "GET /api/v1/kinds",
+        "GET /api/v1/templates",
+        "GET /api/v1/templates/{reference}",
+        "DELETE /api/v1/templates/{reference}",
+        "GET /api/v1/templates/{reference}/source",
+        "GET /api/v1/templates/{reference}/diff",
+        "GET /api/v1/templates/{reference}/impact",
+        "DELETE /api/v1/templates/{reference}/deprecate",
+        "GET /api/v1/environments",
+        "GET /api/v1/environments/{id}",
+        "DELETE /api/v1/environments/{id}",
+        "POST /api/v1/environments/{id}/retry",
+        "POST /api/v1/environments/{id}/cancel",
+        "POST /api/v1/environments/{id}/observe",
+        "GET /api/v1/environments/{id}/drift",
+        "GET /api/v1/environments/{id}/resources/{name}",
+        "GET /api/v1/environments/{id}/resources/{name}/logs",
+        "GET /api/v1/environment",
+        "GET /api/v1/environment/{id}",
+        "DELETE /api/v1/environment/{id}",
+        "GET /api/v1/resources",
+        "GET /api/v1/resources/{id}",
+        "GET /api/v1/executors",
         "GET /api/v1/quota",
         "GET /api/v1/admin/quota",
         "DELETE /api/v1/admin/quota/{id}",
@@ -432,6 +470,66 @@ fn agents() -> Vec<Entry> {
                 ("capacity", Amounts),
                 ("nodes", Nodes),
             ],
+        ),
+    ]
+}
+
+fn environments(on: &Things) -> Vec<Entry> {
+    use Rule::*;
+    let wish = || json!({"name": "new", "templates": [on.template]});
+    let wish_fields = || {
+        vec![
+            ("name", Label),
+            ("templates", References),
+            ("parameters", Object),
+            ("tags", Labels),
+            ("description", OptionalName(1000)),
+            ("destroy_at", Time),
+            ("ttl", Life),
+            ("on_drift", OneOf),
+            ("adopt", Object),
+            ("plan_hash", Text),
+        ]
+    };
+    vec![
+        (
+            "POST /api/v1/templates",
+            json!({"name": "new", "version": "1", "description": "New"}),
+            vec![("tags", Object), ("resources", Object), ("parameters", Object)],
+        ),
+        (
+            "POST /api/v1/templates/{reference}/deprecate",
+            json!({"why": "It is old."}),
+            vec![("why", Name(500))],
+        ),
+        ("POST /api/v1/environments", wish(), wish_fields()),
+        ("POST /api/v1/environments/plan", wish(), wish_fields()),
+        ("PUT /api/v1/environment", wish(), wish_fields()),
+        (
+            "PATCH /api/v1/environments/{id}",
+            json!({"description": "New"}),
+            vec![("description", OptionalName(1000)), ("tags", Labels), ("on_drift", OneOf)],
+        ),
+        (
+            "POST /api/v1/environments/{id}/plan",
+            json!({"parameters": {}}),
+            vec![("templates", References), ("parameters", Object), ("destroy", YesOrNo)],
+        ),
+        (
+            "POST /api/v1/environments/{id}/apply",
+            json!({"parameters": {}}),
+            vec![("templates", References), ("parameters", Object), ("plan_hash", Text)],
+        ),
+        ("POST /api/v1/environments/{id}/extend", json!({"ttl": "1h"}), vec![("ttl", Life)]),
+        (
+            "POST /api/v1/environments/{id}/repair",
+            json!({"resources": ["base"]}),
+            vec![("resources", Words)],
+        ),
+        (
+            "POST /api/v1/environments/{id}/resources/{name}/adopt",
+            json!({"what": "something"}),
+            vec![("what", Name(1024))],
         ),
     ]
 }

@@ -14,9 +14,10 @@ on_both_engines! {
         let never = "9m4e2mr0ui3e8a215n4g";
         for id in [None, Some(never), Some("1"), Some("x"), Some("%20"), Some("9M4E2MR0UI3E8A215N4G")] {
             let all = calls::all(&world.theirs);
-            let theirs = all.iter().filter(|c| c.template.contains("{id}") && !c.is_admins());
+            let theirs = all.iter().filter(|c| c.is_of_one() && !c.is_admins());
             for call in theirs {
-                let path = id.map_or(call.path.clone(), |id| call.template.replace("{id}", id));
+                let named = |id| call.template.replace("{id}", id).replace("{reference}", id);
+                let path = id.map_or(call.path.clone(), named);
                 let mut request = world.ann.request(&call.method, &path);
                 if let Some(body) = &call.body {
                     request = request.json(body);
@@ -53,7 +54,10 @@ on_both_engines! {
     async fn no_list_shows_anything_of_others(engine: Engine) {
         let world = World::new(engine).await;
         let Things { organization, user, invite, cluster, deployment, instance, .. } = &world.theirs;
-        let foreign = [organization, user, invite, cluster, deployment, instance];
+        let Things { template, environment, resource, .. } = &world.theirs;
+        let foreign = [
+            organization, user, invite, cluster, deployment, instance, template, environment, resource,
+        ];
         for call in calls::all(&world.ours).iter().filter(|c| c.method == "GET") {
             let answer = world.caller(call).get(&call.path).await;
             let text = answer.json.to_string();
@@ -68,7 +72,11 @@ on_both_engines! {
         let world = World::new(engine).await;
         for things in [&world.ours, &world.theirs] {
             let Things { organization, user, invite, cluster, deployment, instance, .. } = things;
+            let Things { template, environment, resource, .. } = things;
             for path in [
+                format!("templates/{template}"),
+                format!("environments/{environment}"),
+                format!("resources/{resource}"),
                 format!("organizations/{organization}"),
                 format!("users/{user}"),
                 format!("invites/{invite}"),
@@ -84,6 +92,8 @@ on_both_engines! {
                 ("invites", invite),
                 ("clusters", cluster),
                 ("deployments", deployment),
+                ("environments", environment),
+                ("resources", resource),
             ] {
                 assert!(listed(&world.admin, list).await.contains(id), "{list}");
             }

@@ -30,6 +30,10 @@ pub(crate) struct Things {
     pub(crate) cluster: String,
     pub(crate) deployment: String,
     pub(crate) instance: String,
+    /// As it is called: `name@version`.
+    pub(crate) template: String,
+    pub(crate) environment: String,
+    pub(crate) resource: String,
 }
 
 impl World {
@@ -64,6 +68,9 @@ impl World {
                 "clusters",
                 "deployments",
                 "instances",
+                "templates",
+                // Resources are looked at from time to time, and say when.
+                "environments",
                 "events",
             ] {
                 let page = client.get(&format!("/api/v1/{list}?limit=1000")).await.expect(200);
@@ -85,7 +92,18 @@ impl Things {
         let instance = owner.post("/api/v1/instances", body).await.text("id");
         let path = format!("/api/v1/instances/{instance}");
         paddock.until(owner, &path, "status", "ready").await;
+        let name = owner.get("/user/").await.text("username") + "-shop";
+        let base = json!({"name": "base", "executor": "vault-secret", "with": {"path": "base"}});
+        let body = json!({"name": name, "version": "1", "resources": [base]});
+        let template = owner.post("/api/v1/templates", body).await.text("reference");
+        let body = json!({"name": "mine", "templates": [template]});
+        let environment = owner.post("/api/v1/environments", body).await.text("id");
+        let path = format!("/api/v1/environments/{environment}");
+        let made = paddock.until(owner, &path, "status", "deployed").await;
         Self {
+            template,
+            environment,
+            resource: made["resources"][0]["id"].as_str().unwrap().to_owned(),
             organization: owner.get("/organization/").await.text("id"),
             user: owner.get("/user/").await.text("id"),
             invite: invite.text("id"),

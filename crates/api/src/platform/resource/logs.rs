@@ -96,7 +96,7 @@ pub(crate) async fn resource_logs(
     let signal = app.db.event_signal();
     let mut read = app.db.read().await?;
     let of = store::environment::get(&mut read, caller.scope(), id).await?;
-    let one = store::resource::by_name(&mut read, caller.scope(), of.id, &name).await?;
+    let one = super::named(&mut read, &of, &name).await?;
     let after = match tail {
         Some(count) => log::before_last(&mut read, one.id, count).await?,
         None => after,

@@ -37,7 +37,7 @@ pub(crate) struct Resource {
     description: String,
     /// What users wrote on it.
     tags: BTreeMap<String, String>,
-    /// What is to be done, or was done last: `create`, `update`, `replace`, `destroy`, `nothing`.
+    /// What is to be done, or is being done: `create`, `update`, `replace`, `destroy`, `nothing`.
     #[schema(value_type = String)]
     act: Act,
     /// Where it is on its way: `pending`, `planning`, `applying`, `applied`, `failed`, `drifted`,

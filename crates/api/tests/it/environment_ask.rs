@@ -1,0 +1,136 @@
+//! What users ask of environments: cancel, retry, extend, adopt; each refused when it makes no sense.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testing::on_both_engines;
+
+use crate::shop::{Shop, listed, path};
+use crate::world::{names_field, refused, sentences};
+
+on_both_engines! {
+    async fn what_is_cancelled_stops_and_a_retry_goes_on(engine: Engine) {
+        let shop = Shop::open(engine).await;
+        shop.executor.held().slowness = u32::MAX;
+        let id = shop.create(json!({"size": 1})).await;
+        shop.until_resource(&id, "base", "applying").await;
+        for (what, body) in [("apply", json!({})), ("retry", json!(null)), ("repair", json!({}))] {
+            let busy = shop.ask(&id, what, body).await;
+            refused(&busy, what);
+            assert_eq!(busy.status, 409, "{what}");
+        }
+        let now = shop.ask(&id, "cancel", json!(null)).await.expect(202);
+        assert_eq!(now["cancelling"], true);
+        let now = shop.until(&id, "failed").await;
+        assert_eq!((&now["cancelling"], &now["status_words"]), (&json!(false), &json!("Deployed - Fail")));
+        assert!(now["status_reason"].as_str().unwrap().starts_with("Cancelled"), "{now:#}");
+        let again = shop.ask(&id, "cancel", json!(null)).await;
+        assert_eq!(again.status, 409);
+        assert!(sentences(&again).contains("Nothing goes on"), "{:#}", again.json);
+        shop.executor.held().slowness = 1;
+        assert_eq!(shop.ask(&id, "retry", json!(null)).await.expect(202)["status"], "deploying");
+        shop.until(&id, "deployed").await;
+        assert_eq!(shop.ask(&id, "retry", json!(null)).await.status, 409);
+    }
+
+    async fn what_failed_says_why_and_a_retry_begins_there(engine: Engine) {
+        let shop = Shop::open(engine).await;
+        shop.executor.held().refuses.insert("settings".into());
+        let id = shop.create(json!({"size": 1})).await;
+        let now = shop.until(&id, "failed").await;
+        assert!(now["status_reason"].as_str().unwrap().contains("settings is refused"), "{now:#}");
+        let settings = shop.resource(&id, "settings").await;
+        assert_eq!((&settings["status"], &settings["attempts"]), (&json!("failed"), &json!(1)));
+        shop.executor.held().refuses.clear();
+        shop.asked("apply");
+        shop.ask(&id, "retry", json!(null)).await.expect(202);
+        shop.until(&id, "deployed").await;
+        let made = shop.asked("apply");
+        assert_eq!(made, ["settings", "part-0"]);
+    }
+
+    async fn it_ends_when_its_time_is_over_unless_it_is_extended(engine: Engine) {
+        let shop = Shop::open(engine).await;
+        let body = json!({
+            "name": "mine", "templates": ["shop@1.0.0"], "parameters": {"size": 0}, "ttl": "2h",
+        });
+        let id = shop.ann.post("/api/v1/environments", body).await.text("id");
+        let now = shop.until(&id, "deployed").await;
+        let first = now["destroy_at"].as_str().unwrap().to_owned();
+        let next = shop.ask(&id, "extend", json!({"ttl": 36_000})).await.expect(200);
+        assert!(next["destroy_at"].as_str().unwrap() > first.as_str(), "{next:#}");
+        assert_eq!(next["status"], "deployed");
+        let at = "2101-01-01T00:00:00Z";
+        let now = shop.ask(&id, "extend", json!({"destroy_at": at})).await;
+        names_field(&now, "destroy_at", "far away");
+        for (body, field) in [
+            (json!({}), "ttl"),
+            (json!({"destroy_at": "2001-01-01T00:00:00Z"}), "destroy_at"),
+            (json!({"ttl": "1h", "destroy_at": first}), "ttl"),
+            (json!({"ttl": "soon"}), "ttl"),
+        ] {
+            names_field(&shop.ask(&id, "extend", body.clone()).await, field, &body.to_string());
+        }
+        let never = shop.ask(&id, "extend", json!({"destroy_at": null})).await.expect(200);
+        assert_eq!(never["destroy_at"], Value::Null);
+        shop.ask(&id, "extend", json!({"ttl": "90m"})).await.expect(200);
+        shop.paddock.clock.advance(Duration::from_mins(91));
+        shop.until(&id, "destroyed").await;
+        assert!(shop.executor.held().of.is_empty());
+        let log = shop.log().await;
+        assert!(log.contains("environment.reminder") && log.contains("Its planned end has come."));
+        for what in ["extend", "apply", "retry", "cancel", "repair"] {
+            let body = if what == "extend" { json!({"ttl": 5}) } else { json!({}) };
+            let late = shop.ask(&id, what, body).await;
+            refused(&late, what);
+            assert_eq!(late.status, 409, "{what}");
+        }
+        let late = shop.ann.patch(&path(&id), json!({"description": "x"})).await;
+        assert_eq!(late.status, 409);
+        // Its name is free.
+        shop.create(json!({})).await;
+    }
+
+    async fn what_exists_is_taken_over(engine: Engine) {
+        let shop = Shop::open(engine).await;
+        shop.executor.held().refuses.insert("settings".into());
+        let body = json!({
+            "name": "mine", "templates": ["shop@1.0.0"], "parameters": {"size": 1},
+            "adopt": {"base": "old/base"},
+        });
+        let id = shop.ann.post("/api/v1/environments", body).await.text("id");
+        shop.until(&id, "failed").await;
+        assert!(shop.executor.held().asked.contains(&"adopt old/base".to_owned()));
+        let adopt = |name: &str, what: &str| {
+            let path = format!("{}/resources/{name}/adopt", path(&id));
+            let (ann, what) = (shop.ann.clone(), json!({"what": what}));
+            async move { ann.post(&path, what).await }
+        };
+        let late = adopt("base", "other/base").await;
+        assert_eq!(late.status, 409);
+        assert!(sentences(&late).contains("only what is not made yet"), "{:#}", late.json);
+        adopt("nobody", "x").await.expect(404);
+        assert_eq!(adopt("part-0", "old/part").await.expect(202)["status"], "pending");
+        shop.executor.held().refuses.clear();
+        shop.ask(&id, "retry", json!(null)).await.expect(202);
+        shop.until(&id, "deployed").await;
+        assert!(shop.executor.held().asked.contains(&"adopt old/part".to_owned()));
+    }
+
+    async fn executors_say_what_they_lack(engine: Engine) {
+        let mut settings = testing::TestSettings::default();
+        let reason = Some("set --consul-url".to_owned());
+        settings.api.executors = vec![
+            (model::template::Executor::ConsulKv, reason),
+            (model::template::Executor::Deployment, None),
+        ];
+        settings.is_still = true;
+        let shop = Shop::start_with(engine, settings).await;
+        let all = listed(&shop.ann, "executors").await;
+        assert_eq!(all.len(), 6);
+        let of = |name: &str| all.iter().find(|one| one["name"] == name).unwrap();
+        assert_eq!(*of("consul-kv"), json!({"name": "consul-kv", "available": false, "reason": "set --consul-url"}));
+        assert_eq!(*of("deployment"), json!({"name": "deployment", "available": true, "reason": null}));
+        assert_eq!(of("terraform")["available"], false);
+    }
+}

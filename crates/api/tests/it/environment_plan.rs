@@ -1,0 +1,117 @@
+//! Plans: what would be done, seen before anything is.
+
+use serde_json::{Value, json};
+use testing::on_both_engines;
+
+use crate::shop::{SHOP, Shop, listed, path};
+use crate::world::{names_field, refused};
+
+on_both_engines! {
+    async fn a_plan_needs_no_name_and_changes_nothing(engine: Engine) {
+        let shop = Shop::still(engine).await;
+        shop.publish(SHOP).await.expect(201);
+        let events = shop.log().await;
+        let wish = json!({"templates": ["shop@1.0.0"]});
+        let plan = shop.ann.post("/api/v1/environments/plan", wish.clone()).await.expect(200);
+        assert_eq!(plan["summary"]["create"], 5);
+        let names: Vec<&str> = steps(&plan).map(|(name, _)| name).collect();
+        let place = |name: &str| names.iter().position(|one| *one == name).unwrap();
+        assert!(place("base") < place("settings") && place("settings") < place("part-0"), "{names:?}");
+        let settings = &plan["steps"][place("settings")];
+        assert_eq!((&settings["after"], &settings["act"]), (&json!(["base"]), &json!("create")));
+        assert!(settings["reason"].as_str().unwrap().len() > 5);
+        // The same wish has the same plan; a name makes no difference, a parameter does.
+        let mut named = wish.clone();
+        named["name"] = json!("mine");
+        let same = shop.ann.post("/api/v1/environments/plan", named).await.expect(200);
+        assert_eq!(same["hash"], plan["hash"]);
+        let mut other = wish;
+        other["parameters"] = json!({"color": "blue"});
+        let other = shop.ann.post("/api/v1/environments/plan", other).await.expect(200);
+        assert_ne!(other["hash"], plan["hash"]);
+        assert_eq!(listed(&shop.ann, "environments").await, Vec::<Value>::new());
+        assert_eq!(shop.log().await, events);
+    }
+
+    async fn a_plan_is_refused_when_the_world_has_moved(engine: Engine) {
+        let shop = Shop::open(engine).await;
+        let id = shop.deployed(json!({"size": 1})).await;
+        let plan = |body: Value| shop.ask_plan(&id, body);
+        let first = plan(json!({"parameters": {"size": 3}})).await;
+        let (two, three) = (json!({"parameters": {"size": 2}}), json!({"parameters": {"size": 3}}));
+        assert_eq!(first["summary"]["create"], 2);
+        shop.ask(&id, "apply", two).await.expect(202);
+        shop.until(&id, "deployed").await;
+        let mut stale = three.clone();
+        stale["plan_hash"] = first["hash"].clone();
+        let no = shop.ask(&id, "apply", stale).await;
+        refused(&no, "stale");
+        assert_eq!(no.status, 409);
+        assert_eq!(shop.get(&id).await["parameters"], json!({"size": 2}));
+        let now = plan(three.clone()).await;
+        assert_eq!(now["summary"]["create"], 1);
+        let mut fresh = three;
+        fresh["plan_hash"] = now["hash"].clone();
+        shop.ask(&id, "apply", fresh).await.expect(202);
+        shop.until(&id, "deployed").await;
+        // Null takes the default again.
+        let back = plan(json!({"parameters": {"size": null}})).await;
+        assert_eq!((&back["summary"]["destroy"], &back["summary"]["nothing"]), (&json!(1), &json!(5)));
+        assert_eq!(acts(&back, "destroy"), ["part-2"]);
+    }
+
+    async fn the_end_is_planned_in_reverse(engine: Engine) {
+        let shop = Shop::open(engine).await;
+        let id = shop.deployed(json!({"size": 1})).await;
+        let end = shop.ask_plan(&id, json!({"destroy": true})).await;
+        assert_eq!(end["summary"]["destroy"], 4);
+        let names: Vec<&str> = steps(&end).map(|(name, _)| name).collect();
+        let place = |name: &str| names.iter().position(|one| *one == name).unwrap();
+        assert!(place("part-0") < place("settings") && place("settings") < place("base"), "{names:?}");
+        let both = json!({"destroy": true, "parameters": {"size": 1}});
+        names_field(&shop.ask(&id, "plan", both).await, "destroy", "both");
+        // Without a body: what would be done if nothing else were asked for.
+        let request = shop.ann.request("POST", &format!("{}/plan", path(&id)));
+        let idle = shop.ann.send(request).await.expect(200);
+        assert_eq!(idle["summary"]["nothing"], 4);
+    }
+
+    async fn several_templates_make_one_environment(engine: Engine) {
+        let shop = Shop::open(engine).await;
+        let front = "name: front\nversion: 1\nneeds: [settings]\nresources:\n  - name: page\n    executor: \
+                     consul-kv\n    with: {prefix: page/, values: {from: '{{ settings.path }}'}}\n";
+        shop.publish(front).await.expect(201);
+        let alone = json!({"name": "mine", "templates": ["front@1"]});
+        refused(&shop.ann.post("/api/v1/environments", alone).await, "what it needs is missing");
+        let both = json!({"name": "mine", "templates": ["front@1", "shop@1.0.0"]});
+        let id = shop.ann.post("/api/v1/environments", both).await.text("id");
+        let now = shop.until(&id, "deployed").await;
+        assert_eq!(now["templates"], json!(["front@1", "shop@1.0.0"]));
+        let page = shop.resource(&id, "page").await;
+        assert_eq!((&page["template"], &page["depends_on"]), (&json!("front@1"), &json!(["settings"])));
+        assert_eq!(page["outputs"]["told"]["values"]["from"], "made/settings");
+        // One is left out again; the other's stay.
+        let change = json!({"templates": ["shop@1.0.0"]});
+        assert_eq!(acts(&shop.ask_plan(&id, change.clone()).await, "destroy"), ["page"]);
+        shop.asked("apply");
+        shop.ask(&id, "apply", change).await.expect(202);
+        shop.until(&id, "deployed").await;
+        assert_eq!(shop.asked("destroy"), ["page"]);
+        shop.ann.delete("/api/v1/templates/front@1").await.expect(204);
+    }
+}
+
+impl Shop {
+    async fn ask_plan(&self, id: &str, body: Value) -> Value {
+        self.ask(id, "plan", body).await.expect(200)
+    }
+}
+
+fn steps(plan: &Value) -> impl Iterator<Item = (&str, &str)> {
+    let all = plan["steps"].as_array().unwrap().iter();
+    all.map(|one| (one["name"].as_str().unwrap(), one["act"].as_str().unwrap()))
+}
+
+fn acts<'a>(plan: &'a Value, act: &str) -> Vec<&'a str> {
+    steps(plan).filter(|(_, of)| *of == act).map(|(name, _)| name).collect()
+}

@@ -1,0 +1,163 @@
+//! Somebody with templates and environments, and an executor in memory that carries them out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::CONTENT_TYPE;
+use serde_json::{Value, json};
+use testing::{Answer, Client, Engine, FakeExecutor, FakeProbe, TestPaddock, TestSettings};
+
+pub(crate) const SHOP: &str = "
+name: shop
+version: 1.0.0
+description: A shop
+tags: {team: shop}
+parameters:
+  size: {type: integer, default: 2, minimum: 0, maximum: 9}
+  color: {type: string, default: red}
+resources:
+  - {name: base, executor: vault-secret, with: {path: base}}
+  - name: settings
+    executor: consul-kv
+    with: {prefix: shop/, values: {base: '{{ base.path }}', color: '{{ color }}'}}
+  - name: part
+    executor: consul-kv
+    count: '{{ size }}'
+    with: {prefix: 'part/{{ index }}/', values: {}}
+    depends_on: [settings]
+  - {name: beside, executor: vault-secret, with: {path: beside}}
+entry_points: ['https://{{ environment.name }}.shop.local/{{ color }}']
+";
+
+/// A server, and the owner of an organization there.
+pub(crate) struct Shop {
+    pub(crate) paddock: TestPaddock,
+    pub(crate) ann: Client,
+    pub(crate) executor: Arc<FakeExecutor>,
+    pub(crate) probe: Arc<FakeProbe>,
+}
+
+impl Shop {
+    pub(crate) async fn start(engine: Engine) -> Self {
+        Self::start_with(engine, TestSettings::default()).await
+    }
+
+    /// Nothing moves by itself.
+    pub(crate) async fn still(engine: Engine) -> Self {
+        Self::start_with(engine, TestSettings { is_still: true, ..TestSettings::default() }).await
+    }
+
+    pub(crate) async fn start_with(engine: Engine, settings: TestSettings) -> Self {
+        let (executor, probe) = (settings.executor.clone(), settings.probe.clone());
+        for color in ["red", "blue"] {
+            probe.held().insert(format!("https://mine.shop.local/{color}"), 200);
+        }
+        let paddock = TestPaddock::start_with(engine, settings).await;
+        let ann = paddock.owner("ann").await;
+        Self { paddock, ann, executor, probe }
+    }
+
+    /// A server on which the shop is published.
+    pub(crate) async fn open(engine: Engine) -> Self {
+        let shop = Self::start(engine).await;
+        shop.publish(SHOP).await.expect(201);
+        shop
+    }
+
+    pub(crate) async fn publish(&self, text: &str) -> Answer {
+        publish(&self.ann, text).await
+    }
+
+    /// Asks for the environment `mine`; its id.
+    pub(crate) async fn create(&self, parameters: Value) -> String {
+        let body = json!({"name": "mine", "templates": ["shop@1.0.0"], "parameters": parameters});
+        let made = self.ann.post("/api/v1/environments", body).await;
+        assert_eq!(made.status, 202, "{:#}", made.json);
+        made.text("id")
+    }
+
+    /// The environment `mine` when it works.
+    pub(crate) async fn deployed(&self, parameters: Value) -> String {
+        let id = self.create(parameters).await;
+        self.until(&id, "deployed").await;
+        id
+    }
+
+    pub(crate) async fn until(&self, id: &str, status: &str) -> Value {
+        self.paddock.until(&self.ann, &path(id), "status", status).await
+    }
+
+    pub(crate) async fn get(&self, id: &str) -> Value {
+        self.ann.get(&path(id)).await.expect(200)
+    }
+
+    /// Asks something of an environment.
+    pub(crate) async fn ask(&self, id: &str, what: &str, body: Value) -> Answer {
+        self.ann.post(&format!("{}/{what}", path(id)), body).await
+    }
+
+    /// The names of resources that the executor was asked to do this to; it forgets them.
+    pub(crate) fn asked(&self, call: &str) -> Vec<String> {
+        let mut held = self.executor.held();
+        let names = held.names(call);
+        held.asked.clear();
+        names
+    }
+
+    /// Somebody else changes what was made for a resource.
+    pub(crate) async fn break_by_hand(&self, id: &str, resource: &str) {
+        let found = self.resource(id, resource).await;
+        let of = found["id"].as_str().unwrap().parse().unwrap();
+        let mut held = self.executor.held();
+        held.of.get_mut(&of).unwrap().insert("path".into(), json!("by hand"));
+    }
+
+    pub(crate) async fn resource(&self, id: &str, name: &str) -> Value {
+        self.ann.get(&format!("{}/resources/{name}", path(id))).await.expect(200)
+    }
+
+    pub(crate) async fn until_resource(&self, id: &str, name: &str, status: &str) -> Value {
+        let path = format!("{}/resources/{name}", path(id));
+        self.paddock.until(&self.ann, &path, "status", status).await
+    }
+
+    /// All events of everybody, as text.
+    pub(crate) async fn log(&self) -> String {
+        self.paddock.db().settle_events().await.unwrap();
+        let mut read = self.paddock.db().read().await.unwrap();
+        let all = store::event::Filter::default();
+        let events = store::event::list(&mut read, store::Scope::All, &all, 0, 10_000).await;
+        serde_json::to_string(&events.unwrap()).unwrap()
+    }
+}
+
+/// Where an environment is.
+pub(crate) fn path(id: &str) -> String {
+    format!("/api/v1/environments/{id}")
+}
+
+/// Publishes a template in YAML.
+pub(crate) async fn publish(client: &Client, text: &str) -> Answer {
+    send(client, "application/yaml", text.as_bytes().to_vec()).await
+}
+
+/// Publishes whatever it is.
+pub(crate) async fn send(client: &Client, kind: &str, body: Vec<u8>) -> Answer {
+    let request = client.request("POST", "/api/v1/templates").header(CONTENT_TYPE, kind);
+    client.send(request.body(body)).await
+}
+
+/// The body of an answer as text.
+pub(crate) async fn text(client: &Client, path: &str, accept: &str) -> (String, String) {
+    let request = client.request("GET", path).header("accept", accept);
+    let response = request.timeout(Duration::from_secs(60)).send().await.unwrap();
+    assert_eq!(response.status(), 200, "{path}");
+    let kind = response.headers()["content-type"].to_str().unwrap().to_owned();
+    (kind, response.text().await.unwrap())
+}
+
+/// What is listed there.
+pub(crate) async fn listed(client: &Client, list: &str) -> Vec<Value> {
+    let page = client.get(&format!("/api/v1/{list}")).await.expect(200);
+    page["items"].as_array().unwrap().clone()
+}
