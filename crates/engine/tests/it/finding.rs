@@ -25,7 +25,8 @@ impl Search {
     }
 
     async fn hits(&self, text: &str, seen_by: Option<OrganizationId>) -> Vec<Hit> {
-        let query = Query { organization: seen_by, ..Query::new(text, 50).unwrap() };
+        let mut query = Query::new(text, 50).unwrap();
+        query.organization = seen_by;
         self.finder.find(&query).await.unwrap()
     }
 

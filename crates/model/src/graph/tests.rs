@@ -103,7 +103,7 @@ fn a_drawing_has_every_node_its_status_and_nothing_of_a_name_in_its_own_language
         assert!(svg.contains(&format!("class=\"{class}\"")), "{class}: {svg}");
     }
     assert!(svg.contains("web &quot;&lt;&amp;&gt;&quot; \\ of a very long name indeed"), "{svg}");
-    assert!(svg.contains(">web &quot;&lt;&amp;&gt;&quot; \\ of a very l…</text>"), "{svg}");
+    assert!(svg.contains(">web &quot;&lt;&amp;&gt;&quot; \\ of a very lon…</text>"), "{svg}");
     assert!(svg.contains("prefers-color-scheme:dark"));
     assert_eq!(svg.matches("<path d=").count(), 5);
     assert_eq!(svg.matches("<g class=").count(), 5);
