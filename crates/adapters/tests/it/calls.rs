@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
 
 use adapters::calls::Calls;
 use adapters::web::Options;
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 use crate::canned;
 use crate::fake::{Asked, Fake, Mood, prepare};
 use crate::kv::{apply, refused, unavailable};
+use crate::patience::ANSWER_WITHIN;
 
 fn calls() -> Calls {
     prepare();
@@ -175,6 +177,21 @@ fn silent() -> (String, mpsc::Receiver<&'static str>) {
     (format!("http://{address}"), said)
 }
 
+/// What it tells next. Others run while it is waited for.
+async fn hear(said: &mpsc::Receiver<&'static str>, words: &[&str]) {
+    let began = Instant::now();
+    for expected in words {
+        let heard = loop {
+            match said.try_recv() {
+                Ok(heard) => break heard,
+                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+            assert!(began.elapsed() < ANSWER_WITHIN, "nobody {expected}");
+        };
+        assert_eq!(heard, *expected);
+    }
+}
+
 #[tokio::test]
 async fn a_call_is_ended_by_cancelling_by_the_next_change_and_at_the_end() {
     let (server, said) = silent();
@@ -182,30 +199,20 @@ async fn a_call_is_ended_by_cancelling_by_the_next_change_and_at_the_end() {
     let one = task(&json!({"url": server}));
     let next = Task { key: "10-2".into(), ..one.clone() };
     assert_eq!(calls.cancel(&one).await, Ok(true));
-    let hear = async |words: &[&str]| {
-        for expected in words {
-            // Others must run while this thread waits.
-            while let Err(mpsc::TryRecvError::Empty) = said.try_recv().map(|heard| {
-                assert_eq!(heard, *expected);
-            }) {
-                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-            }
-        }
-    };
     calls.apply(&one).await.unwrap();
-    hear(&["comes"]).await;
+    hear(&said, &["comes"]).await;
     assert_eq!(calls.cancel(&one).await, Ok(true));
-    hear(&["goes"]).await;
+    hear(&said, &["goes"]).await;
     calls.apply(&one).await.unwrap();
-    hear(&["comes"]).await;
+    hear(&said, &["comes"]).await;
     calls.apply(&next).await.unwrap();
-    hear(&["goes", "comes"]).await;
+    hear(&said, &["goes", "comes"]).await;
     assert_eq!(calls.destroy(&next).await, Ok(Doing::Done(())));
-    hear(&["goes"]).await;
+    hear(&said, &["goes"]).await;
     calls.apply(&one).await.unwrap();
-    hear(&["comes"]).await;
+    hear(&said, &["comes"]).await;
     drop(calls);
-    hear(&["goes"]).await;
+    hear(&said, &["goes"]).await;
 }
 
 #[tokio::test]
