@@ -163,7 +163,8 @@ fn a_folder_is_published_with_its_files_and_its_commit() {
 
     std::os::unix::fs::symlink("/etc/passwd", shop.path().join("docs/users")).unwrap();
     let linked = format!("{}/docs/users", shop.path().display());
-    ann.run(&line).fails(1, &[&format!("error: {linked} can't be published: it is a symbolic link")]);
+    ann.run(&line)
+        .fails(1, &[&format!("error: {linked} can't be published: it is a symbolic link")]);
     let empty = tempfile::tempdir().unwrap();
     ann.run(&format!("template publish {}", empty.path().display()))
         .fails(1, &["has no template.yaml", "hint: name the folder"]);
