@@ -108,6 +108,7 @@ async fn draw(
         .map(|one| Source { template: &one.template, files_print: &one.files_print })
         .collect();
     let expanded = template::expand(&sources, &parameters)?;
+    must_keep_executors(&expanded.nodes, exists)?;
     let context = Context {
         environment_id: now.map(|now| now.id.to_string()).unwrap_or_default(),
         environment_name: now.map(|now| now.name.clone()).unwrap_or_default(),
@@ -117,6 +118,25 @@ async fn draw(
     let exists: Vec<_> = exists.iter().map(Resource::existing).collect();
     let plan = plan(&expanded.nodes, &context, &exists);
     Ok(Drawn { templates, expanded, parameters, plan })
+}
+
+/// What was made by one executor can't be taken away by another.
+fn must_keep_executors(nodes: &[Node], exists: &[Resource]) -> Result<()> {
+    let made: BTreeMap<&str, &Resource> = exists
+        .iter()
+        .filter(|one| one.fence > 0)
+        .map(|one| (one.node.name.as_str(), one))
+        .collect();
+    let differs = |node: &&Node| {
+        made.get(node.name.as_str()).is_some_and(|one| one.node.executor != node.executor)
+    };
+    let Some(node) = nodes.iter().find(differs) else { return Ok(()) };
+    let (name, was) = (&node.name, made[node.name.as_str()].node.executor);
+    let why = format!(
+        "{name} was made by the executor {was} and would be made by {}: call the new one something else",
+        node.executor
+    );
+    Err(Invalid::new("templates", why).into())
 }
 
 /// The templates of these names: each must be there, and none twice.

@@ -308,6 +308,19 @@ on_both_engines! {
         assert!(shop.resources(id).await.iter().all(|one| one.act == Act::Nothing));
     }
 
+    async fn what_one_executor_made_is_not_left_to_another(engine: Engine) {
+        let other = SHOP.replace("1.0.0", "1.1.0")
+            .replace("{name: beside, executor: vault-secret, with: {path: beside}}",
+                "{name: beside, executor: consul-kv, with: {prefix: beside/}}");
+        let shop = Shop::start(engine, &[SHOP, &other]).await;
+        let id = shop.create("shop@1.0.0", json!({})).await;
+        shop.until(id, Status::Deployed).await;
+        let change = Change { templates: Some(vec!["shop@1.1.0".into()]), ..Change::default() };
+        let why = shop.apply(id, change).await.unwrap_err().to_string();
+        assert!(why.contains("beside was made by the executor vault-secret"), "{why}");
+        assert_eq!(shop.get(id).await.templates, ["shop@1.0.0"]);
+    }
+
     async fn what_is_down_is_waited_for(engine: Engine) {
         let shop = Shop::start(engine, &[SHOP]).await;
         let down = Fault::Unavailable("Consul is away".into());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use engine::environment;
 use model::environment::Status;
 use serde_json::json;
-use testing::{Engine, on_both_engines};
+use testing::on_both_engines;
 
 use crate::environment::{SHOP, Shop};
 use crate::probe::until;

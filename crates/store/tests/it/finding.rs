@@ -4,7 +4,7 @@ use model::event::{Actor, Kind};
 use model::finding::KINDS;
 use model::{Resources, Xid};
 use store::{Db, finding};
-use testing::{Engine, on_both_engines, rows};
+use testing::{on_both_engines, rows};
 
 use crate::support::database;
 
