@@ -495,7 +495,7 @@ fn environments(on: &Things) -> Vec<Entry> {
         (
             "POST /api/v1/templates",
             json!({"name": "new", "version": "1", "description": "New"}),
-            vec![("tags", Object), ("resources", Object), ("parameters", Object)],
+            vec![("tags", Object), ("parameters", Object)],
         ),
         (
             "POST /api/v1/templates/{reference}/deprecate",

@@ -16,6 +16,7 @@ use crate::{App, Problem};
 
 /// What would be done.
 #[derive(Serialize, ToSchema)]
+#[schema(as = EnvironmentPlan)]
 pub(crate) struct Plan {
     /// Names this plan: another world or another wish has another one. Give it as `plan_hash`, and nothing
     /// else is done.
