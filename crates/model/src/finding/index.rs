@@ -188,12 +188,11 @@ impl Index {
                 grades.note(posting.slot(), Grade { typos, field, is_begun });
             }
         };
-        match with_typos && word.allowed > 0 {
-            true => {
-                let typed = Typed { letters: &word.letters, allowed: word.allowed };
-                self.vocabulary.near(typed, &mut visit);
-            }
-            false => self.vocabulary.begin_with(&word.letters, &mut visit),
+        if with_typos && word.allowed > 0 {
+            let typed = Typed { letters: &word.letters, allowed: word.allowed };
+            self.vocabulary.near(typed, &mut visit);
+        } else {
+            self.vocabulary.begin_with(&word.letters, &mut visit);
         }
         if let Some((from, to)) = ids(&word.text()) {
             for slot in self.by_id.range(from..=to).map(|(_, slot)| *slot) {
