@@ -45,8 +45,9 @@ impl Secrets {
             let mark = Mark { former: Vec::new(), ..next.mark.clone() };
             kv.write(&found, &next.fields, &mark).await?;
         }
-        let keys = told.generate.keys().chain(told.values.keys());
-        Ok(outputs::of(&kv.place, keys, Some(&next.mark)))
+        let of_certificate = certificate::FIELDS.iter().filter(|_| told.certificate.is_some());
+        let others = told.generate.keys().chain(told.values.keys()).map(String::as_str);
+        Ok(outputs::of(&kv.place, others.chain(of_certificate.copied()), Some(&next.mark)))
     }
 
     /// Is it this resource's to change?
@@ -141,7 +142,8 @@ impl Secrets {
         if found.mark.is_some() {
             self.may_change(task, &kv.place, Some(&found))?;
         }
-        let mut applied = outputs::of(&kv.place, found.fields.keys(), found.mark.as_ref());
+        let mut applied =
+            outputs::of(&kv.place, found.fields.keys().map(String::as_str), found.mark.as_ref());
         applied.outputs.insert(ADOPTED.into(), at.into());
         Ok(applied)
     }

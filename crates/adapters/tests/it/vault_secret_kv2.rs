@@ -223,7 +223,11 @@ async fn a_certificate_is_issued_kept_renewed_in_time_and_revoked() {
     assert_eq!(world.value("private_key").unwrap(), "private key 1 that nobody may see");
     assert_eq!(world.value("ca_chain").unwrap(), "the authority\nthe root");
     assert_eq!(applied.outputs["certificate"]["serial_number"], "0a:01");
-    assert!(!format!("{applied:?}").contains("private"));
+    assert_eq!(
+        applied.outputs["keys"]["private_key"], "vault:secret/shop/db#private_key",
+        "a reference, as to every value"
+    );
+    assert!(!format!("{applied:?}").contains("nobody may see"));
     world.clock.advance(Duration::from_secs(595));
     apply(&executor, &mut one).await.unwrap();
     assert_eq!((world.vault.issued(), drift(&executor, &one).await), (1, vec![]));
