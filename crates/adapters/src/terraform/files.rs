@@ -79,8 +79,8 @@ pub(super) fn place(files: &Files, to: &Path, list: &Path) -> io::Result<()> {
         if !is_plain(path) {
             return Err(io::Error::other(format!("{path} leads out of the template")));
         }
-        let named = |error| io::Error::other(format!("{path}: {error}"));
-        write(to, path, content).map_err(named)?;
+        let of_path = |error| io::Error::other(format!("{path}: {error}"));
+        write(to, path, content).map_err(of_path)?;
     }
     Ok(())
 }

@@ -56,7 +56,9 @@ impl Hidden {
 
     /// Hides other values, too.
     pub(super) fn and_values(mut self, values: &[Value]) -> Self {
-        values.iter().for_each(|value| self.add_long(value));
+        for value in values {
+            self.add_long(value);
+        }
         self.sorted()
     }
 

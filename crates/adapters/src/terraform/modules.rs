@@ -220,8 +220,9 @@ impl Modules {
         let workspace = of::workspace(&self.runner, task, &task.with)?;
         let key = task.id.to_string();
         match self.runs.look(&key) {
-            Look::Waits(Aim::Make(_)) | Look::Goes(Aim::Make(_)) => return Ok(known),
-            Look::Ended(Aim::Make(_), _) => return Ok(known),
+            Look::Waits(Aim::Make(_)) | Look::Goes(Aim::Make(_)) | Look::Ended(Aim::Make(_), _) => {
+                return Ok(known);
+            }
             _ => self.runs.forget(&key),
         }
         let held = workspace.held(false).await?;

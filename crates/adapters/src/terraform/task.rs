@@ -25,11 +25,11 @@ pub(super) fn workspace(
     task: &Task,
     with: &Map<String, Value>,
 ) -> Result<Workspace, Fault> {
-    let wish: with::Terraform =
+    let told: with::Terraform =
         with::read(with).map_err(|invalid| Fault::Refused(invalid.to_string()))?;
-    let folder = files::folder_of(&wish.source);
-    let (secret_variables, variables) = parted(wish.variables, &task.files, folder);
-    let limit = wish.timeout_seconds.map(|seconds| Duration::from_secs(seconds.into()));
+    let folder = files::folder_of(&told.source);
+    let (secret_variables, variables) = parted(told.variables, &task.files, folder);
+    let limit = told.timeout_seconds.map(|seconds| Duration::from_secs(seconds.into()));
     let inputs = Inputs {
         module: folder.to_owned(),
         files: Some(task.files.clone()),

@@ -145,8 +145,8 @@ impl Bed {
 }
 
 pub(crate) fn with(module: &str, variables: Value) -> Map<String, Value> {
-    let with = json!({"source": format!("./{module}"), "variables": variables});
-    with.as_object().unwrap().clone()
+    let source = ("source".to_owned(), Value::from(format!("./{module}")));
+    Map::from_iter([source, ("variables".to_owned(), variables)])
 }
 
 /// The next change of a resource: what it was made as is known.

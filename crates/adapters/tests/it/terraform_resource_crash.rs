@@ -102,7 +102,7 @@ async fn a_run_of_another_server_is_waited_for_and_told_of() {
     let next = bed.executor();
     let Doing::Going { words, .. } = next.apply(&task).await.unwrap() else { panic!("it waits") };
     assert!(words.contains("terraform_data.second"), "{words}");
-    assert_eq!(next.observe(&task).await.is_err(), true, "nobody looks meanwhile");
+    assert!(next.observe(&task).await.is_err(), "nobody looks meanwhile");
     assert!(task.log.take().iter().any(|line| line.contains("second: Creating...")));
     bed.open_gate();
     let made = apply(&next, &mut task).await.unwrap();
