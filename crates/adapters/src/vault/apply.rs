@@ -45,8 +45,12 @@ impl Secrets {
             let mark = Mark { former: Vec::new(), ..next.mark.clone() };
             kv.write(&found, &next.fields, &mark).await?;
         }
-        let keys = told.generate.keys().chain(told.values.keys());
-        Ok(outputs::of(&kv.place, keys, Some(&next.mark)))
+        let told_keys = told.generate.keys().chain(told.values.keys());
+        let mut keys: Vec<&str> = told_keys.map(String::as_str).collect();
+        if told.certificate.is_some() {
+            keys.extend(certificate::FIELDS);
+        }
+        Ok(outputs::of(&kv.place, keys.into_iter(), Some(&next.mark)))
     }
 
     /// Is it this resource's to change?
@@ -141,7 +145,8 @@ impl Secrets {
         if found.mark.is_some() {
             self.may_change(task, &kv.place, Some(&found))?;
         }
-        let mut applied = outputs::of(&kv.place, found.fields.keys(), found.mark.as_ref());
+        let mut applied =
+            outputs::of(&kv.place, found.fields.keys().map(String::as_str), found.mark.as_ref());
         applied.outputs.insert(ADOPTED.into(), at.into());
         Ok(applied)
     }

@@ -9,12 +9,12 @@ use super::mark::Mark;
 /// Where a secret and each of its keys is.
 pub(super) fn of<'a>(
     place: &Place,
-    keys: impl Iterator<Item = &'a String>,
+    keys: impl Iterator<Item = &'a str>,
     mark: Option<&Mark>,
 ) -> Applied {
     let reference = place.reference();
     let keys: Map<String, Value> =
-        keys.map(|key| (key.clone(), format!("{reference}#{key}").into())).collect();
+        keys.map(|key| (key.to_owned(), format!("{reference}#{key}").into())).collect();
     let mut outputs = Map::new();
     outputs.insert("path".into(), place.path.clone().into());
     outputs.insert("mount".into(), place.mount.clone().into());

@@ -223,7 +223,11 @@ async fn a_certificate_is_issued_kept_renewed_in_time_and_revoked() {
     assert_eq!(world.value("private_key").unwrap(), "private key 1 that nobody may see");
     assert_eq!(world.value("ca_chain").unwrap(), "the authority\nthe root");
     assert_eq!(applied.outputs["certificate"]["serial_number"], "0a:01");
-    assert!(!format!("{applied:?}").contains("private"));
+    assert_eq!(
+        applied.outputs["keys"]["private_key"], "vault:secret/shop/db#private_key",
+        "a reference, as to every value"
+    );
+    assert!(!format!("{applied:?}").contains("nobody may see"));
     world.clock.advance(Duration::from_secs(595));
     apply(&executor, &mut one).await.unwrap();
     assert_eq!((world.vault.issued(), drift(&executor, &one).await), (1, vec![]));
@@ -266,18 +270,18 @@ async fn a_certificate_is_issued_kept_renewed_in_time_and_revoked() {
 async fn no_value_is_shown_anywhere() {
     let world = World::new().await;
     let (executor, mut one) = (world.executor(), task(tls("web", &[])));
-    let mut shown = format!("{:?}", executor.plan(&one).await);
-    shown += &format!("{:?}", apply(&executor, &mut one).await);
+    let mut shown = vec![format!("{:?}", executor.plan(&one).await)];
+    shown.push(format!("{:?}", apply(&executor, &mut one).await));
     let first = world.vault.secret(PLACE).unwrap();
     world.vault.put(PLACE, &json!({"keystore": "set by hand"}));
-    shown += &format!("{:?}{:?}", executor.observe(&one).await, executor.plan(&one).await);
-    shown += &format!("{:?}", apply(&executor, &mut one).await);
+    shown.push(format!("{:?}{:?}", executor.observe(&one).await, executor.plan(&one).await));
+    shown.push(format!("{:?}", apply(&executor, &mut one).await));
     told(&mut one, json!({"path": "shop/db", "values": {"keystore": "known"}}));
-    shown += &format!("{:?}", executor.plan(&one).await);
-    shown += &format!("{:?}", refused(apply(&world.with_token("n0ne"), &mut one).await));
-    shown += &format!("{:?}", executor.destroy(&one).await);
-    shown += &format!("{:?}{one:?}", one.log.take());
-    let key = one.kept["print-key"].reveal();
+    shown.push(format!("{:?}", executor.plan(&one).await));
+    shown.push(format!("{:?}", refused(apply(&world.with_token("n0ne"), &mut one).await)));
+    shown.push(format!("{:?}", executor.destroy(&one).await));
+    shown.push(format!("{:?}{one:?}", one.log.take()));
+    let (shown, key) = (shown.concat(), one.kept["print-key"].reveal());
     let mut hidden = vec!["set by hand", "private key", "n0ne", ROOT, key];
     hidden.push(first["keystore"].as_str().unwrap());
     for secret in hidden {
