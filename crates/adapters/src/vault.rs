@@ -147,7 +147,7 @@ impl Executor for Secrets {
     }
 
     fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Applied>> {
-        Box::pin(async { Ok(Doing::Done(self.bring(task).await?)) })
+        Box::pin(async { self.bring(task).await.map(Doing::Done) })
     }
 
     fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Observed> {
@@ -155,7 +155,7 @@ impl Executor for Secrets {
     }
 
     fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<()>> {
-        Box::pin(async { Ok(Doing::Done(self.take_away(task).await?)) })
+        Box::pin(async { self.take_away(task).await.map(Doing::Done) })
     }
 
     fn keep<'a>(&'a self, task: &'a Task) -> Answer<'a, BTreeMap<String, Secret>> {

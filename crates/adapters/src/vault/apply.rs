@@ -45,9 +45,12 @@ impl Secrets {
             let mark = Mark { former: Vec::new(), ..next.mark.clone() };
             kv.write(&found, &next.fields, &mark).await?;
         }
-        let of_certificate = certificate::FIELDS.iter().filter(|_| told.certificate.is_some());
-        let others = told.generate.keys().chain(told.values.keys()).map(String::as_str);
-        Ok(outputs::of(&kv.place, others.chain(of_certificate.copied()), Some(&next.mark)))
+        let told_keys = told.generate.keys().chain(told.values.keys());
+        let mut keys: Vec<&str> = told_keys.map(String::as_str).collect();
+        if told.certificate.is_some() {
+            keys.extend(certificate::FIELDS);
+        }
+        Ok(outputs::of(&kv.place, keys.into_iter(), Some(&next.mark)))
     }
 
     /// Is it this resource's to change?

@@ -2,7 +2,7 @@
 
 use engine::port::{Fault, Task};
 
-use super::mark::Mark;
+use super::mark::{Former, Issued, Mark};
 use super::{Secrets, certificate, told};
 
 impl Secrets {
@@ -25,7 +25,7 @@ impl Secrets {
     }
 }
 
-fn all_issued(mark: &Mark) -> Vec<super::mark::Former> {
-    let now = mark.certificate.as_ref().map(|issued| issued.former());
+fn all_issued(mark: &Mark) -> Vec<Former> {
+    let now = mark.certificate.as_ref().map(Issued::former);
     mark.former.iter().cloned().chain(now).collect()
 }

@@ -3,6 +3,7 @@
 use engine::port::Task;
 use model::Time;
 use model::template::with::{self, Certificate, Generate};
+use serde_json::Value;
 
 use super::kv::Found;
 use super::mark::Mark;
@@ -60,10 +61,12 @@ impl<'a> Look<'a> {
         } else {
             self.is_adopted || generate::fits(one, value)
         };
-        match is_made {
-            _ if made.spec != generate::spec(one) => State::Outdated,
-            true => State::AsMade,
-            false => State::Another,
+        if made.spec != generate::spec(one) {
+            State::Outdated
+        } else if is_made {
+            State::AsMade
+        } else {
+            State::Another
         }
     }
 
@@ -73,7 +76,7 @@ impl<'a> Look<'a> {
         let Some(issued) = self.mark.and_then(|mark| mark.certificate.as_ref()) else {
             return if fields.is_empty() { State::Missing } else { State::Foreign };
         };
-        let serial = fields.get(certificate::SERIAL).and_then(|serial| serial.as_str());
+        let serial = fields.get(certificate::SERIAL).and_then(Value::as_str);
         if fields.len() < certificate::FIELDS.len() {
             State::Missing
         } else if issued.spec != certificate::spec(one) {

@@ -3,7 +3,7 @@
 use engine::port::Fault;
 use model::Secret;
 use reqwest::header::CONTENT_TYPE;
-use reqwest::{Method, StatusCode};
+use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::Value;
 
 use super::sign_in::Tokens;
@@ -67,7 +67,7 @@ impl Wire {
         if let Some(token) = token {
             request = request.header("X-Vault-Token", token.reveal());
         }
-        let reply = self.peer.send(body.into_iter().fold(request, |r, body| r.json(body))).await?;
+        let reply = self.peer.send(body.into_iter().fold(request, RequestBuilder::json)).await?;
         let is_sealed = reply.said().contains("sealed");
         if reply.status == StatusCode::SERVICE_UNAVAILABLE && is_sealed {
             let name = self.peer.name();

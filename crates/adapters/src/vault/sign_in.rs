@@ -177,18 +177,16 @@ async fn log_in(
         return Ok(Kept::granted(reply.json::<Signed>(&wire.peer)?.auth, now));
     }
     let role_id = Secret::new(role_id);
-    let fault = wire.peer.fault("sign in with AppRole", &reply, &[secret_id, &role_id]);
-    let is_ours = matches!(reply.status.as_u16(), 400 | 401 | 403 | 404);
-    Err(if !is_ours {
-        fault
-    } else {
-        Fault::Refused(format!(
-            "{} does not let Paddock sign in at {path}{}: check the role id, the secret id and the \
-             mount of AppRole in the settings",
-            wire.peer.name(),
-            reply.said_without(&[secret_id, &role_id])
-        ))
-    })
+    let hidden = [secret_id, &role_id];
+    if !matches!(reply.status.as_u16(), 400 | 401 | 403 | 404) {
+        return Err(wire.peer.fault("sign in with AppRole", &reply, &hidden));
+    }
+    Err(Fault::Refused(format!(
+        "{} does not let Paddock sign in at {path}{}: check the role id, the secret id and the mount \
+         of AppRole in the settings",
+        wire.peer.name(),
+        reply.said_without(&hidden)
+    )))
 }
 
 async fn renew(wire: &Wire, one: &Kept, now: Time) -> Result<Kept, Fault> {

@@ -46,7 +46,10 @@ pub(crate) fn task(with: Value) -> Task {
 }
 
 pub(crate) fn object(value: Value) -> serde_json::Map<String, Value> {
-    value.as_object().unwrap().clone()
+    match value {
+        Value::Object(map) => map,
+        other => panic!("{other} is no object"),
+    }
 }
 
 /// The next change of a resource.

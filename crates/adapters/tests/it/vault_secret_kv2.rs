@@ -270,18 +270,18 @@ async fn a_certificate_is_issued_kept_renewed_in_time_and_revoked() {
 async fn no_value_is_shown_anywhere() {
     let world = World::new().await;
     let (executor, mut one) = (world.executor(), task(tls("web", &[])));
-    let mut shown = format!("{:?}", executor.plan(&one).await);
-    shown += &format!("{:?}", apply(&executor, &mut one).await);
+    let mut shown = vec![format!("{:?}", executor.plan(&one).await)];
+    shown.push(format!("{:?}", apply(&executor, &mut one).await));
     let first = world.vault.secret(PLACE).unwrap();
     world.vault.put(PLACE, &json!({"keystore": "set by hand"}));
-    shown += &format!("{:?}{:?}", executor.observe(&one).await, executor.plan(&one).await);
-    shown += &format!("{:?}", apply(&executor, &mut one).await);
+    shown.push(format!("{:?}{:?}", executor.observe(&one).await, executor.plan(&one).await));
+    shown.push(format!("{:?}", apply(&executor, &mut one).await));
     told(&mut one, json!({"path": "shop/db", "values": {"keystore": "known"}}));
-    shown += &format!("{:?}", executor.plan(&one).await);
-    shown += &format!("{:?}", refused(apply(&world.with_token("n0ne"), &mut one).await));
-    shown += &format!("{:?}", executor.destroy(&one).await);
-    shown += &format!("{:?}{one:?}", one.log.take());
-    let key = one.kept["print-key"].reveal();
+    shown.push(format!("{:?}", executor.plan(&one).await));
+    shown.push(format!("{:?}", refused(apply(&world.with_token("n0ne"), &mut one).await)));
+    shown.push(format!("{:?}", executor.destroy(&one).await));
+    shown.push(format!("{:?}{one:?}", one.log.take()));
+    let (shown, key) = (shown.concat(), one.kept["print-key"].reveal());
     let mut hidden = vec!["set by hand", "private key", "n0ne", ROOT, key];
     hidden.push(first["keystore"].as_str().unwrap());
     for secret in hidden {

@@ -87,7 +87,7 @@ impl Token {
         };
         self.rules.iter().any(|rule| {
             let allows = |one: &&str| rule.capabilities.iter().any(|other| other == one);
-            path.starts_with(&rule.path) && needed.iter().all(|one| allows(&one))
+            path.starts_with(&rule.path) && needed.iter().all(allows)
         })
     }
 

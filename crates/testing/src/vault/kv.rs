@@ -76,7 +76,10 @@ fn data(state: &mut State, asked: &Asked<'_>, place: &str) -> Answer {
                 return error(400, "no data provided");
             };
             let now = state.two.get(place).map_or(0, |entry| entry.versions.len());
-            if asked.body["options"]["cas"].as_u64().is_some_and(|cas| cas != now as u64) {
+            if asked.body["options"]["cas"]
+                .as_u64()
+                .is_some_and(|cas| usize::try_from(cas) != Ok(now))
+            {
                 return error(400, "check-and-set parameter did not match the current version");
             }
             let entry = state.two.entry(place.to_owned()).or_default();
