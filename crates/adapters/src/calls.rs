@@ -92,10 +92,10 @@ impl Call {
             Some(body) => request.json(body),
             None => request,
         };
-        let answer = request.send().await.map_err(|error| self.silent(web, error))?;
+        let answer = request.send().await.map_err(|error| self.silent(error))?;
         let status = answer.status();
         let read = http::start(answer, MAX_BODY_BYTES).await;
-        let (body, is_whole) = read.map_err(|error| self.silent(web, error))?;
+        let (body, is_whole) = read.map_err(|error| self.silent(error))?;
         if !status.is_success() {
             return Err(self.fault(status, &body));
         }
@@ -120,13 +120,13 @@ impl Call {
         }
     }
 
-    fn silent(&self, web: &Web, error: reqwest::Error) -> Fault {
+    fn silent(&self, error: reqwest::Error) -> Fault {
         if error.is_timeout() && !error.is_connect() {
             let (shown, limit) = (self.shown(), self.limit.as_secs());
             let why = format!("{shown} took longer than {limit} s and was ended");
             return Fault::Refused(why);
         }
-        web.silent(&self.url, error)
+        web::silent(&self.url, error)
     }
 }
 

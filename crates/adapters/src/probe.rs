@@ -41,7 +41,7 @@ impl HttpProbe {
                 let (shown, limit) = (web::shown(&url), self.limit);
                 Err(Fault::Unavailable(format!("{shown} did not answer within {limit:?}")))
             }
-            Err(error) => Err(self.web.silent(&url, error)),
+            Err(error) => Err(web::silent(&url, error)),
         }
     }
 }

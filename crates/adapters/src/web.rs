@@ -86,15 +86,15 @@ impl Web {
         let client = client.map_err(Clone::clone)?;
         Ok(client.request(method, url.clone()).timeout(limit))
     }
+}
 
-    /// Why there is no answer.
-    pub(crate) fn silent(&self, url: &Url, error: reqwest::Error) -> Fault {
-        if let Some(no) = forbidden(&error) {
-            return Fault::Refused(no.to_string());
-        }
-        let (shown, cause) = (shown(url), root_of(&error.without_url()));
-        Fault::Unavailable(format!("{shown} can't be reached: {cause}"))
+/// Why there is no answer.
+pub(crate) fn silent(url: &Url, error: reqwest::Error) -> Fault {
+    if let Some(no) = forbidden(&error) {
+        return Fault::Refused(no.to_string());
     }
+    let (shown, cause) = (shown(url), root_of(&error.without_url()));
+    Fault::Unavailable(format!("{shown} can't be reached: {cause}"))
 }
 
 /// An address that can be asked, or what is wrong with it.

@@ -123,15 +123,15 @@ async fn read_all(finder: &Finder) -> store::Result<()> {
 
 /// Reads again what has changed.
 async fn learn(finder: &Finder, changes: &[(i64, String, String)]) -> store::Result<()> {
-    let mut changed: BTreeMap<&str, Vec<Xid>> = BTreeMap::new();
+    let mut touched: BTreeMap<&str, Vec<Xid>> = BTreeMap::new();
     for (_, kind, subject) in changes {
         // Some are about what has no id, such as a name that is denied.
         if let Ok(id) = subject.parse() {
-            changed.entry(kind).or_default().push(id);
+            touched.entry(kind).or_default().push(id);
         }
     }
     for kind in KINDS {
-        let mut ids = changed.remove(kind.as_str()).unwrap_or_default();
+        let mut ids = touched.remove(kind.as_str()).unwrap_or_default();
         ids.sort_unstable();
         ids.dedup();
         learn_some(finder, kind, &ids).await?;

@@ -12,7 +12,7 @@ use model::{OrganizationId, Xid};
 
 use crate::db::{Row, Select, batches, readable};
 use crate::{Error, Read, Result, Scope, finding};
-use after::After;
+use after::Sequence;
 
 /// How many of one name are told apart.
 const MOST_NAMED: i64 = 10;
@@ -139,7 +139,7 @@ pub async fn around(
     depth: usize,
 ) -> Result<Graph> {
     let mut growing = Growing::new(subject, direction);
-    let mut after = After::default();
+    let mut after = Sequence::default();
     for _ in 0..depth {
         let level = growing.next_level();
         if level.is_empty() {

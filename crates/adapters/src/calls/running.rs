@@ -63,10 +63,10 @@ impl Running {
             return Turn::Waits;
         }
         let (said, outcome) = watch::channel(None);
-        let made = make();
+        let answer = make();
         let running = known.tasks.spawn(async move {
             // Nobody may be there any more who wants to know.
-            let _ = said.send(Some(made.await));
+            let _ = said.send(Some(answer.await));
         });
         let (change, asked_at) = (task.key.clone(), Instant::now());
         let call = Call { change, outcome: outcome.clone(), task: running, asked_at };

@@ -48,7 +48,7 @@ pub(super) fn make(seen: &Seen, wish: &Values, known: &Known<'_>) -> Result<Opti
     }
     let Some((now, index)) = seen.own(known.task) else {
         // Others must see it before anything else is written.
-        return Ok(Some(claim(seen, Mark::of(known.task, ours))));
+        return Ok(Some(claim(seen, &Mark::of(known.task, ours))));
     };
     let mut keys = ours.clone();
     let mut packed = Packed::new(ours.keys().chain(wish.keys()));
@@ -146,7 +146,7 @@ fn same(seen: &Seen, name: &str, value: &[u8]) -> Option<(String, u64)> {
     found(seen, name).filter(|_| seen.entries.get(name).is_some_and(|one| one.value == value))
 }
 
-fn claim(seen: &Seen, mark: Mark) -> Batch {
+fn claim(seen: &Seen, mark: &Mark) -> Batch {
     let words = vec![format!("{} belongs to this resource now.", seen.place.prefix)];
     Batch { ops: vec![Op::Set { key: seen.place.mark(), value: mark.text(), index: 0 }], words }
 }

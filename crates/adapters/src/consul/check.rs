@@ -28,12 +28,12 @@ const _: () = assert!(
 /// What is told, if Consul can be told that.
 pub(super) fn told(with: &Map<String, Value>) -> Result<with::ConsulKv, Invalid> {
     with::check(Executor::ConsulKv, with)?;
-    let wish: with::ConsulKv = with::read(with)?;
-    prefix(&wish.prefix)?;
+    let told: with::ConsulKv = with::read(with)?;
+    prefix(&told.prefix)?;
     let mut total = 0;
-    for (name, value) in &wish.values {
+    for (name, value) in &told.values {
         let field = format!("with.values.{name}");
-        key(&field, &wish.prefix, name)?;
+        key(&field, &told.prefix, name)?;
         let bytes = drift::bytes(value).len();
         if bytes > MAX_VALUE_BYTES {
             let most = MAX_VALUE_BYTES >> 10;
@@ -42,9 +42,9 @@ pub(super) fn told(with: &Map<String, Value>) -> Result<with::ConsulKv, Invalid>
         }
         total += bytes;
     }
-    let names: usize = wish.values.keys().map(|name| mark::quoted(name)).sum();
+    let names: usize = told.values.keys().map(|name| mark::quoted(name)).sum();
     let sums = [
-        (wish.values.len() > MAX_KEYS, format!("{MAX_KEYS} keys")),
+        (told.values.len() > MAX_KEYS, format!("{MAX_KEYS} keys")),
         (names > MAX_NAMES_BYTES, format!("{} KiB of names", MAX_NAMES_BYTES >> 10)),
         (total > MAX_VALUES_BYTES, format!("{} MiB of values", MAX_VALUES_BYTES >> 20)),
     ];
@@ -53,7 +53,7 @@ pub(super) fn told(with: &Map<String, Value>) -> Result<with::ConsulKv, Invalid>
             let detail = format!("one resource has at most {most}: make it several");
             Err(Invalid::new("with.values", detail))
         }
-        None => Ok(wish),
+        None => Ok(told),
     }
 }
 
@@ -92,7 +92,7 @@ mod tests {
 
     use super::*;
 
-    fn said(with: Value) -> String {
+    fn said(with: &Value) -> String {
         let with = with.as_object().cloned().unwrap_or_default();
         told(&with).map_or_else(|invalid| invalid.to_string(), |_| "fine".into())
     }
@@ -100,9 +100,9 @@ mod tests {
     #[test]
     fn what_can_be_told() {
         let with = json!({"prefix": "shop/web-1/", "values": {"db/host": "a", "é": 1, "x": null}});
-        assert_eq!(said(with), "fine");
+        assert_eq!(said(&with), "fine");
         let long = "x".repeat(MAX_VALUE_BYTES);
-        assert_eq!(said(json!({"prefix": "a/", "values": {"b": long}})), "fine");
+        assert_eq!(said(&json!({"prefix": "a/", "values": {"b": long}})), "fine");
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
             (json!({"prefix": "a/", "values": big}), "at most 4 MiB of values"),
             (json!({"prefix": "a/", "vaules": {}}), "unknown field"),
         ] {
-            let said = said(with);
+            let said = said(&with);
             assert!(said.contains(sentence), "{said}");
         }
     }

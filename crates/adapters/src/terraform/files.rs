@@ -116,12 +116,11 @@ fn is_left_behind(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
     use std::sync::Arc;
 
     fn files(all: &[(&str, &str)]) -> Files {
         let all = all.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()));
-        Arc::new(BTreeMap::from_iter(all))
+        Arc::new(all.collect())
     }
 
     #[test]

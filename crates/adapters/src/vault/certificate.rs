@@ -31,7 +31,7 @@ const MOUNT: &str = "pki";
 impl Issued {
     /// When it is issued again: when less than a third of its life is left.
     pub(super) fn renew_at(&self) -> Time {
-        self.until - self.until.since(self.issued_at) / 3
+        self.until - self.until.since(self.since) / 3
     }
 
     pub(super) fn former(&self) -> Former {
@@ -111,7 +111,7 @@ pub(super) async fn issue(
         mount: mount(one).to_owned(),
         serial: made.serial_number.clone(),
         common_name: one.common_name.clone(),
-        issued_at: now,
+        since: now,
         until: Time(0) + Duration::from_secs(made.expiration),
     };
     let fields = made.fields();

@@ -61,7 +61,7 @@ pub(super) struct Issued {
     pub(super) mount: String,
     pub(super) serial: String,
     pub(super) common_name: String,
-    pub(super) issued_at: Time,
+    pub(super) since: Time,
     pub(super) until: Time,
 }
 

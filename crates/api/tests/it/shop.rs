@@ -150,7 +150,7 @@ pub(crate) async fn send(client: &Client, kind: &str, body: Vec<u8>) -> Answer {
 /// The body of an answer as text.
 pub(crate) async fn text(client: &Client, path: &str, accept: &str) -> (String, String) {
     let request = client.request("GET", path).header("accept", accept);
-    let response = request.timeout(Duration::from_secs(60)).send().await.unwrap();
+    let response = request.timeout(Duration::from_mins(1)).send().await.unwrap();
     assert_eq!(response.status(), 200, "{path}");
     let kind = response.headers()["content-type"].to_str().unwrap().to_owned();
     (kind, response.text().await.unwrap())

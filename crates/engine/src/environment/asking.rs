@@ -373,9 +373,10 @@ pub async fn retry(tx: &mut Tx, now: &mut Environment) -> Result<()> {
         }
     }
     now.is_cancelled = false;
-    let (to, reason) = match is_end {
-        true => (Status::Destroying, "Its destruction is tried again."),
-        false => (Status::Deploying, "What failed is tried again."),
+    let (to, reason) = if is_end {
+        (Status::Destroying, "Its destruction is tried again.")
+    } else {
+        (Status::Deploying, "What failed is tried again.")
     };
     store::environment::advance(tx, now, to, reason).await
 }

@@ -139,9 +139,9 @@ fn applied(now: &Deployment) -> Applied {
 
 impl Executor for Commands {
     fn validate(&self, with: &Map<String, Value>, files: &Files) -> Result<(), Invalid> {
-        let wish: with::Command = with::read(with)?;
+        let told: with::Command = with::read(with)?;
         match &self.calls {
-            Some(calls) if wish.is_call() => calls.validate(with, files),
+            Some(calls) if told.is_call() => calls.validate(with, files),
             _ => Ok(()),
         }
     }

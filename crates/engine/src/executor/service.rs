@@ -190,11 +190,11 @@ fn applied(kind: &Kind, now: &Instance) -> Applied {
 
 impl Executor for Services {
     fn validate(&self, with: &Map<String, Value>, _: &Files) -> Result<(), Invalid> {
-        let wish: with::Service = with::read(with)?;
-        if self.rules.catalog().kind(&wish.kind).is_some() {
+        let told: with::Service = with::read(with)?;
+        if self.rules.catalog().kind(&told.kind).is_some() {
             return Ok(());
         }
-        Err(Invalid::new("with.kind", format!("the catalog has no kind {}", wish.kind)))
+        Err(Invalid::new("with.kind", format!("the catalog has no kind {}", told.kind)))
     }
 
     fn plan<'a>(&'a self, _: &'a Task) -> Answer<'a, Doing<Vec<Difference>>> {

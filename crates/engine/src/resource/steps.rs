@@ -1,5 +1,6 @@
 //! The steps of a resource: found out, made or changed, taken away, stopped.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use model::backoff;
@@ -73,7 +74,9 @@ impl Resources {
         }
         let planned = executor.plan(&task).await;
         if let Ok(Doing::Done(differences)) = &planned {
-            differences.iter().for_each(|one| task.log.say(in_words(one)));
+            for one in differences {
+                task.log.say(in_words(one));
+            }
         }
         // What an executor needs to find its work again must be kept before it does any.
         match self.sealed(executor, &task).await {
@@ -118,7 +121,7 @@ impl Resources {
             match executor.adopt(&task, what).await {
                 Ok(found) => (task.outputs, task.link) = (found.outputs, found.link),
                 Err(fault) => {
-                    self.keep(&task, &Default::default()).await?;
+                    self.keep(&task, &BTreeMap::new()).await?;
                     return self.fault(one, &fault).await;
                 }
             }

@@ -183,7 +183,7 @@ impl Shop {
     }
 }
 
-pub(crate) fn set(parameters: Value) -> Change {
+pub(crate) fn set(parameters: &Value) -> Change {
     Change { templates: None, parameters: parameters.as_object().unwrap().clone() }
 }
 
@@ -210,16 +210,16 @@ on_both_engines! {
         assert!(log.iter().any(|line| line.line == "settings is made"), "{log:?}");
 
         shop.forget();
-        shop.apply(id, set(json!({"color": "blue"}))).await.unwrap();
+        shop.apply(id, set(&json!({"color": "blue"}))).await.unwrap();
         shop.until(id, Status::Deployed).await;
         assert_eq!(shop.asked("apply"), ["settings"]);
         assert_eq!(shop.get(id).await.generation, 2);
 
         shop.forget();
-        shop.apply(id, set(json!({"size": 1}))).await.unwrap();
+        shop.apply(id, set(&json!({"size": 1}))).await.unwrap();
         shop.until(id, Status::Deployed).await;
         assert_eq!((shop.asked("apply"), shop.asked("destroy")), (vec![], vec!["part-1".into()]));
-        shop.apply(id, set(json!({"size": 3}))).await.unwrap();
+        shop.apply(id, set(&json!({"size": 3}))).await.unwrap();
         shop.until(id, Status::Deployed).await;
         assert_eq!(shop.asked("apply").len(), 2);
 
@@ -259,8 +259,10 @@ on_both_engines! {
         assert!(now.status_reason.starts_with(why), "{}", now.status_reason);
         let all = shop.resources(id).await;
         let by = |status| all.iter().filter(|one| one.status == status).count();
-        use resource::Status::{Applied, Failed, Pending};
-        assert_eq!((by(Applied), by(Failed), by(Pending)), (2, 1, 2));
+        let counts = [
+            resource::Status::Applied, resource::Status::Failed, resource::Status::Pending,
+        ].map(by);
+        assert_eq!(counts, [2, 1, 2]);
         let part = shop.resource(id, "part-0").await;
         assert_eq!(part.status_reason, "Waits for settings, which failed.");
 
@@ -338,7 +340,7 @@ on_both_engines! {
         shop.world.fleet.executor.held().slowness = u32::MAX;
         let id = shop.create("shop@1.0.0", json!({})).await;
         shop.until_resource(id, "base", resource::Status::Applying).await;
-        let busy = shop.apply(id, set(json!({"size": 3}))).await;
+        let busy = shop.apply(id, set(&json!({"size": 3}))).await;
         assert!(matches!(busy, Err(store::Error::Conflict(_))), "{busy:?}");
         shop.ask(id, async |tx, now| environment::cancel(tx, now).await).await.unwrap();
         let now = shop.until(id, Status::Failed).await;
@@ -459,7 +461,7 @@ actions:
         let web = shop.resource(id, "web").await;
         assert_eq!(web.outputs["endpoint"], "127.0.0.1:80");
         let link = web.link.unwrap();
-        shop.apply(id, set(json!({"replicas": 2}))).await.unwrap();
+        shop.apply(id, set(&json!({"replicas": 2}))).await.unwrap();
         shop.until(id, Status::Deployed).await;
         let again = shop.resource(id, "web").await;
         assert_eq!(again.link.unwrap(), link, "it is changed where it is");

@@ -53,7 +53,7 @@ impl Typed<'_> {
             }
             cells[k] = match typed {
                 0 => small(depth),
-                _ => self.cell(above, &cells, k, typed, letter),
+                _ => self.cell(above, cells, k, typed, letter),
             };
         }
         let row = Row { cells, before: above.cells, depth, last: Some(letter), best: above.best };
@@ -71,7 +71,7 @@ impl Typed<'_> {
         row
     }
 
-    fn cell(self, above: &Row, row: &[u8; WIDTH], k: usize, typed: usize, letter: char) -> u8 {
+    fn cell(self, above: &Row, row: [u8; WIDTH], k: usize, typed: usize, letter: char) -> u8 {
         let here = self.letters[typed - 1];
         let mut least = above.cells[k] + u8::from(here != letter);
         if k < 2 * usize::from(self.allowed) {

@@ -134,7 +134,7 @@ fn an_organization_sees_its_own_and_what_is_nobodys() {
     let shared = Document { organization: None, ..document(2, Kind::Cluster, "web-2") };
     let index = Index::new([theirs, shared, document(3, Kind::Cluster, "web-3")]);
     let seen = |organization, kind| {
-        let found = index.find(&Query { organization, kind, ..Query::new("web", 10).unwrap() });
+        let found = index.find(&Query { kind, organization, ..Query::new("web", 10).unwrap() });
         found.into_iter().map(|hit| hit.document.name.into()).collect::<Vec<String>>()
     };
     assert_eq!(seen(None, None), ["web-1", "web-2", "web-3"]);

@@ -43,7 +43,9 @@ fn first(tied: Vec<(u32, Score)>, room: usize, by_order: &[u32]) -> Vec<(u32, Sc
     let score = tied[0].1;
     let slots = tied.iter().map(|(slot, _)| *slot as usize + 1).max().unwrap_or(0);
     let mut is_tied = vec![false; slots];
-    tied.iter().for_each(|(slot, _)| is_tied[*slot as usize] = true);
+    for (slot, _) in &tied {
+        is_tied[*slot as usize] = true;
+    }
     let ordered = by_order.iter().filter(|slot| is_tied.get(**slot as usize) == Some(&true));
     ordered.take(room).map(|slot| (*slot, score)).collect()
 }

@@ -1,6 +1,7 @@
 //! The modules that a template's resources are made with: they are published together with it.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use super::{Executor, Template};
 use crate::Invalid;
@@ -42,7 +43,10 @@ fn comes_along(source: &str, files: &BTreeMap<String, Vec<u8>>) -> Result<(), St
         let inside = path.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
         inside.is_some_and(|name| !name.contains('/')) || !is_known
     };
-    let is_module = |path: &&String| path.ends_with(".tf") || path.ends_with(".tf.json");
+    let is_module = |path: &&String| {
+        let name = path.strip_suffix(".json").unwrap_or(path);
+        Path::new(name).extension().is_some_and(|ending| ending == "tf")
+    };
     if files.keys().filter(is_module).any(|path| is_part(path)) {
         return Ok(());
     }

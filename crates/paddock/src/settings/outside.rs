@@ -310,9 +310,11 @@ impl Args {
         let Some(named) = self.terraform_program.as_deref() else {
             return Ok(["terraform", "tofu"].into_iter().find_map(on_path));
         };
-        let found = match named.contains('/') {
-            true => Some(PathBuf::from(named)).filter(|path| path.is_file()),
-            false => on_path(named),
+        let path = PathBuf::from(named);
+        let found = if named.contains('/') {
+            Some(path).filter(|path| path.is_file())
+        } else {
+            on_path(named)
         };
         let found = found.with_context(|| format!("--terraform-program: there is no {named}"))?;
         Ok(Some(found))

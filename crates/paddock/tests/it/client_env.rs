@@ -43,7 +43,7 @@ fn an_environment_lives_from_plan_to_destroy() {
     let line = next.strip_prefix("paddock ").unwrap();
     ann.run(&format!("{line} --tag team=web --description Production --ttl 7d --wait=120"))
         .succeeds()
-        .prints(&["prod", "deployed", "100%", "shop@1.0.0", "http://127.0.0.1:80/"])
+        .prints(&["prod", "deployed", "100%", "shop@1.0.0", "tcp://127.0.0.1:80"])
         .remarks(&["environment prod: 0 %: deploying: ", "environment prod: web: applied: "])
         .remarks(&["environment prod: 100 %: deployed: "]);
     let shown = ann.json("env show prod");
@@ -57,7 +57,7 @@ fn an_environment_lives_from_plan_to_destroy() {
     ann.run(&format!("env get {id}")).succeeds().prints(&[
         "STATUS        deployed (Deployed - OK)\n",
         "DONE          100%\n",
-        "ENTRY POINTS  http://127.0.0.1:80/\n",
+        "ENTRY POINTS  tcp://127.0.0.1:80\n",
         "PARAMETERS    replicas=1\n",
         "ON DRIFT      report\n",
         "RESOURCE  EXECUTOR    STATUS   TO DO  DONE",

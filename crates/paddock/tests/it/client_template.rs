@@ -24,7 +24,7 @@ resources:
     executor: deployment
     with: {image: "{{ image }}", cpu: 50m, ram: 32Mi, replicas: "{{ replicas }}", ports: [80]}
     depends_on: [bus]
-entry_points: ["http://{{ web.endpoint }}/"]
+entry_points: ["tcp://{{ web.endpoint }}"]
 "#;
 
 /// The next version of it, which has no bus.

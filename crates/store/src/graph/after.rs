@@ -13,7 +13,7 @@ use crate::{Read, Result};
 
 /// What is known so far.
 #[derive(Default)]
-pub(super) struct After {
+pub(super) struct Sequence {
     /// Resources of environments that were read.
     known: HashSet<Xid>,
     /// The edges of each resource: to those before it, and from those after it.
@@ -35,7 +35,7 @@ struct Order {
     after: Vec<String>,
 }
 
-impl After {
+impl Sequence {
     /// The edges of these resources to other resources.
     pub(super) async fn neighbours(
         &mut self,

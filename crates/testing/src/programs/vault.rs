@@ -50,8 +50,8 @@ impl RustyVault {
     async fn set_up(&mut self) {
         let shares = json!({"secret_shares": 1, "secret_threshold": 1});
         let made = self.ask(Method::PUT, "sys/init", &shares).await;
-        self.key = made["keys"][0].as_str().unwrap().to_owned();
-        self.root = made["root_token"].as_str().unwrap().to_owned();
+        made["keys"][0].as_str().unwrap().clone_into(&mut self.key);
+        made["root_token"].as_str().unwrap().clone_into(&mut self.root);
         self.unseal().await;
     }
 
@@ -105,7 +105,8 @@ impl RustyVault {
     pub async fn mount_pki(&self, role: &str) {
         self.ask(Method::POST, "sys/mounts/pki", &json!({"type": "pki"})).await;
         let root = json!({"common_name": "Test Root", "ttl": "87600h", "key_type": "rsa", "key_bits": 2048});
-        self.ask(Method::POST, "pki/root/generate/exported", &root).await;
+        let generate = ["pki", "root", "generate", "exported"].join("/");
+        self.ask(Method::POST, &generate, &root).await;
         let rules = json!({
             "ttl": "720h", "max_ttl": "720h", "key_type": "rsa", "key_bits": 2048,
             "allowed_domains": "example.test", "allow_subdomains": true, "allow_any_name": true,

@@ -61,12 +61,15 @@ pub(crate) struct Extension {
     /// Until when (RFC 3339); null means that nothing is planned.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>, format = DateTime)]
-    destroy_at: Option<Option<String>>,
+    destroy_at: Option<End>,
 }
 
+/// An end that was given, which may be none.
+struct End(Option<String>);
+
 /// Tells null from nothing.
-fn given<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Option<String>>, D::Error> {
-    Option::deserialize(d).map(Some)
+fn given<'de, D: Deserializer<'de>>(d: D) -> Result<Option<End>, D::Error> {
+    Ok(Some(End(Option::deserialize(d)?)))
 }
 
 /// Sets when an environment shall be destroyed: after `ttl`, at `destroy_at`, or never (`destroy_at: null`).
@@ -82,7 +85,7 @@ pub(crate) async fn environment_extend(
     if wanted.ttl.is_none() && wanted.destroy_at.is_none() {
         return Err(Problem::field("ttl", "give ttl, or destroy_at (null means never)"));
     }
-    let at = wanted.destroy_at.flatten();
+    let at = wanted.destroy_at.and_then(|end| end.0);
     let end = wish::end(wanted.ttl.as_ref(), at.as_deref(), app.db.now())?;
     let (mut tx, mut now) = taken(&app, &caller, &text).await?;
     asking::set_destroy_at(&mut tx, &mut now, end).await?;

@@ -42,12 +42,12 @@ pub(super) async fn choose<'a>(
     let pick = |asked: &Asked| {
         quota::choose(kind, entitled.grants.as_deref(), entitled.is_limited, now, asked)
     };
-    let asked = Asked {
+    let wish = Asked {
         plan: wanted.plan.as_deref(),
         billing_model: wanted.billing_model.as_deref(),
         cluster: wanted.cluster_id.is_some(),
     };
-    let picked = pick(&asked);
+    let picked = pick(&wish);
     let assigned = match &picked {
         Ok(choice) => choice.clone(),
         Err(_) => pick(&Asked::default())?,
