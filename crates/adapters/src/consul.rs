@@ -1,6 +1,6 @@
 //! Keys and values in Consul, below prefixes that belong to one resource each.
 //!
-//! Whose a prefix is says a key in it, the [mark](mark::Mark), which also lists what was made. Every
+//! Whose a prefix is says a key in it, the mark, which also lists what was made. Every
 //! change is a transaction that holds only if the mark is still what was seen: nobody gets between, a
 //! server that was taken over from changes nothing more, and after a crash anywhere the next look shows
 //! what is left to do. What others keep below the prefix is never touched.
