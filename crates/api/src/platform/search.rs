@@ -126,8 +126,9 @@ pub(crate) async fn search(
 ) -> Result<Answer<Results>, Problem> {
     let limit = number("limit", wanted.limit.as_deref(), 20, 1, 100)?;
     let limit = usize::try_from(limit).unwrap_or_default();
+    let kind = wanted.kind.as_deref().map(|text| one_of("kind", &KINDS, text)).transpose()?;
     let mut query = model::finding::Query::new(wanted.q.as_deref().unwrap_or_default(), limit)?;
-    query.kind = wanted.kind.as_deref().map(|text| one_of("kind", &KINDS, text)).transpose()?;
+    query.kind = kind;
     query.organization = caller.scope().organization();
     let found = app.finder.find(&query).await.map_err(|error| match error {
         Error::NotYet => Problem::unavailable(

@@ -44,14 +44,14 @@ pub fn turn(environment: &Environment, all: &[Resource], at_once: usize) -> Turn
     if running == 0 && turn.begin.is_empty() {
         turn.outcome = Some(seen.outcome());
     }
-    let is_one = running + turn.begin.len() == 1;
-    turn.words = format!(
-        "{} of {} done; {} {} on.",
-        all.iter().filter(|one| seen.is_settled(one)).count(),
-        all.len(),
-        running + turn.begin.len(),
-        if is_one { "goes" } else { "go" }
-    );
+    let going = running + turn.begin.len();
+    let go = format!("{going} {} on", if going == 1 { "goes" } else { "go" });
+    turn.words = if seen.is_leaving() {
+        format!("{} left; {go}.", all.len())
+    } else {
+        let done = all.iter().filter(|one| seen.is_settled(one)).count();
+        format!("{done} of {} done; {go}.", all.len())
+    };
     turn
 }
 
