@@ -305,7 +305,10 @@ on_both_engines! {
         shop.forget();
         shop.apply(id, Change::default()).await.unwrap();
         shop.until(id, Status::Deployed).await;
-        assert_eq!(shop.asked("destroy").len(), 0, "{:?}", shop.asked("destroy"));
+        // Whose destruction had begun may be half gone and is made anew; the others are left alone.
+        for name in ["base", "settings"] {
+            assert!(!shop.asked("destroy").contains(&name.to_owned()), "{:?}", shop.asked("destroy"));
+        }
         assert_eq!(shop.resources(id).await.len(), 5);
         assert!(shop.resources(id).await.iter().all(|one| one.act == Act::Nothing));
     }

@@ -70,7 +70,9 @@ fn one(
 /// May some of it be destroyed already?
 fn is_half_gone(existing: &Existing) -> bool {
     let is_destructive = matches!(existing.act, Act::Replace | Act::Destroy);
-    existing.status == Status::Destroying || is_destructive && existing.is_begun
+    // What only shall go, because its environment did, is whole.
+    let is_whole = matches!(existing.status, Status::Applied | Status::Drifted);
+    existing.status == Status::Destroying || is_destructive && existing.is_begun && !is_whole
 }
 
 fn never_made(status: Status) -> &'static str {
