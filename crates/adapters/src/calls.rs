@@ -2,7 +2,7 @@
 //!
 //! A call may take long, so it goes on in the background and is asked for again. Each change of a
 //! resource sends the same `Idempotency-Key` however often it is tried, also by another server. There is
-//! no guard before it: each address is another system.
+//! a guard before each host, for each organization.
 
 mod running;
 
@@ -17,6 +17,7 @@ use reqwest::{Method, StatusCode, Url};
 use serde_json::{Map, Value, json};
 
 use crate::call::words;
+use crate::guard::Guards;
 use crate::http;
 use crate::web::{self, Web};
 use running::{Running, Turn};
@@ -31,6 +32,7 @@ const QUICK: Duration = Duration::from_secs(2);
 /// Makes calls.
 pub struct Calls {
     web: Arc<Web>,
+    guards: Guards,
     running: Running,
 }
 
@@ -46,13 +48,17 @@ struct Call {
 impl Calls {
     /// Prepares; calls nobody.
     pub fn new(options: web::Options) -> Result<Self, Fault> {
-        Ok(Self { web: Arc::new(Web::new(options)?), running: Running::default() })
+        let web = Arc::new(Web::new(options)?);
+        Ok(Self { web, guards: Guards::default(), running: Running::default() })
     }
 
     async fn make(&self, task: &Task) -> Result<Doing<Applied>, Fault> {
         let call = Call::of(&task.with, &task.key).map_err(refused)?;
         let (shown, web) = (call.shown(), self.web.clone());
-        let turn = self.running.turn(task, move || async move { call.make(&web).await });
+        let host = call.url.origin().ascii_serialization();
+        let guard = self.guards.of(task.organization, host);
+        let work = async move { guard.once(call.make(&web)).await };
+        let turn = self.running.turn(task, move || work);
         let Turn::Goes(mut outcome) = turn else {
             return Ok(going("Other calls go first; it waits for its turn.".into()));
         };

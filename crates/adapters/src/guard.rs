@@ -17,11 +17,13 @@ use breaker::{Breaker, Pass};
 
 mod breaker;
 mod guarded;
+mod guards;
 #[cfg(test)]
 mod tests;
 
 pub use breaker::State;
 pub use guarded::Guarded;
+pub(crate) use guards::Guards;
 
 /// How patient a guard is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -162,6 +164,18 @@ impl Guard {
                 }
             }
         }
+    }
+
+    /// Asks once: whoever asks tries again by himself.
+    pub async fn once<T>(&self, asked: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let turn = self.turn()?;
+        let answer = self.attempt(asked).await;
+        match &answer {
+            Err(Fault::Unavailable(reason)) => turn.failed(reason),
+            _ => turn.succeeded(),
+        }
+        answer
     }
 
     async fn attempt<T>(&self, asked: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {

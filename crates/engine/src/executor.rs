@@ -8,14 +8,16 @@ mod command;
 mod deployment;
 mod service;
 
+use std::str::FromStr;
+
+use model::Invalid;
 use model::environment::Environment;
 use model::event::Actor;
-use model::resource::Difference;
-use model::{Invalid, ResourceId};
+use model::resource::{Difference, Link};
 use serde_json::Value;
-use store::{Db, Tx};
+use store::{Db, Read, Scope, Tx};
 
-use crate::port::{Fault, Task};
+use crate::port::{Doing, Fault, Task};
 
 pub use command::Commands;
 pub use deployment::Deployments;
@@ -39,8 +41,40 @@ fn refused(invalid: &Invalid) -> Fault {
 /// is made for it is locked after it.
 async fn begin(db: &Db, task: &Task) -> Result<(Tx, Environment), Fault> {
     let mut tx = db.begin(Actor::User(task.user)).await.map_err(fault)?;
-    let of = store::environment::take(&mut tx, store::Scope::All, task.environment).await;
+    let of = store::environment::take(&mut tx, Scope::All, task.environment).await;
     Ok((tx, of.map_err(fault)?))
+}
+
+/// The id of what was made for a resource.
+async fn linked<I: FromStr>(read: &mut Read, task: &Task, kind: &str) -> Result<Option<I>, Fault> {
+    let now = store::resource::get(read, Scope::All, task.id).await.map_err(fault)?;
+    let link = now.link.filter(|link| link.kind == kind);
+    Ok(link.and_then(|link| link.id.parse().ok()))
+}
+
+/// Notes what was made for a resource. Whose turn is over notes nothing.
+async fn set_link(tx: &mut Tx, task: &Task, link: &Link) -> Result<(), Fault> {
+    let noted = store::resource::set_link(tx, task.id, task.fence, Some(link)).await;
+    noted.map_err(|error| Fault::Unavailable(error.to_string()))
+}
+
+/// Notes what was made by others and belongs to a resource from now on.
+async fn adopt(db: &Db, task: &Task, link: &Link) -> Result<(), Fault> {
+    let (mut tx, _) = begin(db, task).await?;
+    set_link(&mut tx, task, link).await?;
+    tx.commit().await.map_err(fault)
+}
+
+/// What the store has; none if it is gone.
+fn found<T>(answer: store::Result<T>) -> Result<Option<T>, Fault> {
+    match answer {
+        Err(store::Error::NotFound { .. }) => Ok(None),
+        other => other.map(Some).map_err(fault),
+    }
+}
+
+fn going<T>(words: impl Into<String>) -> Doing<T> {
+    Doing::Going { words: words.into(), percent: None }
 }
 
 /// What it is called if nobody says otherwise.
@@ -52,8 +86,10 @@ fn differs(field: &str, made: impl Into<Value>, found: impl Into<Value>) -> Diff
     Difference { field: field.to_owned(), made: Some(made.into()), found: Some(found.into()) }
 }
 
-fn gone(kind: &str, id: &str) -> Difference {
-    Difference { field: kind.to_owned(), made: Some(Value::from(id)), found: None }
+/// What was made for a resource is no longer there.
+fn gone(kind: &str, task: &Task) -> Difference {
+    let made = task.link.as_ref().map(|link| Value::from(link.id.clone()));
+    Difference { field: kind.to_owned(), made, found: None }
 }
 
 /// The label that says for which resource something was made.
@@ -62,6 +98,5 @@ const RESOURCE: &str = "paddock-resource";
 const KEY: &str = "paddock-key";
 
 fn labels(task: &Task) -> [(String, String); 2] {
-    let id: ResourceId = task.id;
-    [(RESOURCE.to_owned(), id.to_string()), (KEY.to_owned(), task.key.clone())]
+    [(RESOURCE.to_owned(), task.id.to_string()), (KEY.to_owned(), task.key.clone())]
 }

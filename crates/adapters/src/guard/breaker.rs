@@ -11,7 +11,7 @@ pub enum State {
     Closed,
     /// It has failed too often and is left alone.
     Open,
-    /// One call is let through, to see how it is.
+    /// One call is let through, to see how it is; one that takes long is not waited for.
     HalfOpen,
 }
 
@@ -62,8 +62,9 @@ impl Breaker {
     pub(super) fn admit(&mut self, now: Instant) -> Result<Pass, String> {
         match self.state(now) {
             State::Closed => Ok(Pass::Usual),
-            State::HalfOpen if !self.is_probing => {
-                self.is_probing = true;
+            State::HalfOpen if self.until.is_some_and(|until| now >= until) => {
+                // The next one goes when this one has had as long as the system is left alone for.
+                (self.until, self.is_probing) = (Some(now + self.open_for), true);
                 Ok(Pass::Probe)
             }
             State::Open | State::HalfOpen => Err(self.reason.clone().unwrap_or_default()),

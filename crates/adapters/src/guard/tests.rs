@@ -148,6 +148,26 @@ async fn a_probe_that_nobody_waits_for_leaves_its_place_to_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_probe_that_takes_long_is_not_waited_for() {
+    let options = Options { timeout: Duration::MAX, ..options() };
+    let guard = Guard::new("It", options, || 0);
+    while ask(&guard, down()).await.0 > 0 {}
+    sleep(10 * SECOND).await;
+    let long = guard.call(|| async {
+        sleep(100 * SECOND).await;
+        Ok(())
+    });
+    let others = async {
+        sleep(SECOND).await;
+        let early = ask(&guard, Ok(())).await.0;
+        sleep(9 * SECOND).await;
+        (early, ask(&guard, Ok(())).await, ask(&guard, Ok(())).await.0)
+    };
+    let (long, others) = tokio::join!(long, others);
+    assert_eq!((long, others), (Ok(()), (0, (1, Ok(())), 1)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn retries_that_had_begun_stop_when_the_breaker_opens() {
     let guard = guard();
     let calls = (0..50).map(|_| ask(&guard, down()));

@@ -4,6 +4,9 @@
 //! it takes to be made: both go on in the background, and whoever asks is told how far they are. The
 //! plan stays in the folder, and the apply after it carries out exactly that plan. One that is of
 //! another change, of other inputs or from another state is made anew.
+//!
+//! What a module reaches is known to Terraform alone, so each module has its guard: one whose runs fail
+//! because of something that passes is left alone for a while, however many resources are made of it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,6 +18,8 @@ use model::template::{self, with};
 use model::{Invalid, Secret};
 use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep};
+
+use crate::guard::Guards;
 
 use super::inputs::Outputs;
 use super::runs::{Look, Runs};
@@ -51,13 +56,14 @@ enum Outcome {
 pub struct Modules {
     runner: Runner,
     runs: Runs<Aim, Outcome>,
+    guards: Guards,
 }
 
 impl Modules {
     /// Nothing is started yet. The runner needs no folder of modules.
     pub fn new(runner: Runner) -> Self {
         let runs = Runs::new(runner.options.at_once);
-        Self { runner, runs }
+        Self { runner, runs, guards: Guards::default() }
     }
 
     /// Has one run with this aim come to its end; what came of it, none as long as it goes on.
@@ -93,7 +99,9 @@ impl Modules {
         }
         workspace.check_fence()?;
         if !workspace.is_busy() {
-            self.runs.start(&key, aim, work);
+            let module = format!("Terraform's module {}", workspace.inputs.module);
+            let guard = self.guards.of(task.organization, module);
+            self.runs.start(&key, aim, async move { guard.once(work).await });
             return Ok(None);
         }
         // An earlier run, of a server that is no more or of another one.

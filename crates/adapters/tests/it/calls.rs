@@ -85,12 +85,32 @@ async fn the_status_decides_what_is_done_refused_or_tried_again() {
     for status in [408, 425, 429, 500, 502, 503] {
         let why = unavailable(calls.apply(&one(status)).await);
         assert!(why.contains(&status.to_string()) && !why.contains("secret"), "{why}");
+        apply(&calls, &one(200)).await;
     }
     // Nothing is remembered of a try that failed.
     fake.be(Mood::Status(500));
     unavailable(calls.apply(&one(200)).await);
     fake.be(Mood::Fine);
     apply(&calls, &one(200)).await;
+}
+
+#[tokio::test]
+async fn a_host_that_is_down_is_left_alone_for_the_organization_that_named_it() {
+    let (fake, calls) = (Fake::start(|_| (200, Value::Null)).await, calls());
+    fake.be(Mood::Status(503));
+    let one = |path: &str| task(&json!({"url": format!("{}{path}", fake.address)}));
+    for _ in 0..5 {
+        unavailable(calls.apply(&one("/a")).await);
+    }
+    fake.be(Mood::Fine);
+    let why = unavailable(calls.apply(&one("/b")).await);
+    assert!(why.starts_with(&format!("{} is not asked again before 30s", fake.address)), "{why}");
+    assert!(why.contains("it answered 503"), "{why}");
+    assert_eq!(fake.asked(), ["POST /a"; 5]);
+    let theirs = Task { organization: "00000000000000000090".parse().unwrap(), ..one("/c") };
+    apply(&calls, &theirs).await;
+    let elsewhere = Fake::start(|_| (200, Value::Null)).await;
+    apply(&calls, &task(&json!({"url": elsewhere.address}))).await;
 }
 
 #[tokio::test]

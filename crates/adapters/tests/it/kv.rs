@@ -37,6 +37,7 @@ pub(crate) fn task(number: usize, with: &Value) -> Task {
         files: std::sync::Arc::default(),
         kept: BTreeMap::new(),
         key: format!("{number}-1"),
+        since: model::Time(0),
         fence: 1,
         log: Log::default(),
     }

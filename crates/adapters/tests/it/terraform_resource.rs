@@ -108,6 +108,7 @@ impl Bed {
             files: Arc::new(self.files.clone()),
             kept: BTreeMap::new(),
             key: "change-1".into(),
+            since: model::Time(0),
             fence: 1,
             log: Log::default(),
         }

@@ -193,3 +193,21 @@ async fn a_program_that_is_missing_is_named_with_its_setting() {
     assert!(why.contains("no-such-terraform can't be started"), "{why}");
     assert!(why.contains("--terraform-program"), "{why}");
 }
+
+#[tokio::test]
+async fn a_module_that_can_not_be_run_for_now_is_left_alone() {
+    let mut bed = Bed::disk();
+    bed.file("other/main.tf", "");
+    bed.options.program = bed.path().join("no-such-terraform");
+    let executor = bed.executor();
+    let mut task = bed.task("disk", json!({}));
+    for _ in 0..5 {
+        let why = unavailable(plan(&executor, &mut task).await);
+        assert!(why.contains("can't be started"), "{why}");
+    }
+    let why = unavailable(plan(&executor, &mut task).await);
+    let says = "Terraform's module disk is not asked again before 30s have passed: ";
+    assert!(why.starts_with(says) && why.contains("no-such-terraform"), "{why}");
+    let why = unavailable(plan(&executor, &mut bed.task("other", json!({}))).await);
+    assert!(!why.contains("is not asked again"), "{why}");
+}

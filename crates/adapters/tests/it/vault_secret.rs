@@ -40,6 +40,7 @@ pub(crate) fn task(with: Value) -> Task {
         files: Arc::default(),
         kept: std::collections::BTreeMap::new(),
         key: "change-1".into(),
+        since: model::Time(0),
         fence: 1,
         log: Log::default(),
     }

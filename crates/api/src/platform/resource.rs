@@ -43,8 +43,9 @@ pub(crate) async fn resource_get(
     Path(text): Path<String>,
 ) -> Result<Answer<Resource>, Problem> {
     let id = id("resource", &text)?;
-    let found = store::resource::get(&mut app.db.read().await?, caller.scope(), id).await?;
-    Ok(Answer(Resource::long(found)))
+    let mut read = app.db.read().await?;
+    let found = store::resource::get(&mut read, caller.scope(), id).await?;
+    Ok(Answer(Resource::long(&mut read, found).await?))
 }
 
 /// A resource of an environment, by its name.
@@ -61,7 +62,7 @@ pub(crate) async fn environment_resource(
     let mut read = app.db.read().await?;
     let of = store::environment::get(&mut read, caller.scope(), id).await?;
     let found = named(&mut read, &of, &name).await?;
-    Ok(Answer(Resource::long(found)))
+    Ok(Answer(Resource::long(&mut read, found).await?))
 }
 
 /// The resource of that name, also one that is gone.
@@ -102,6 +103,7 @@ pub(crate) async fn resource_adopt(
         return Err(Problem::not_found("resource", &resource));
     }
     let one = engine::environment::adopt(&mut tx, &of, one, &what).await?;
+    let shown = Resource::long(&mut tx, one).await?;
     tx.commit().await?;
-    Ok((StatusCode::ACCEPTED, Answer(Resource::long(one))))
+    Ok((StatusCode::ACCEPTED, Answer(shown)))
 }

@@ -41,12 +41,21 @@ on_both_engines! {
         assert!(now["status_reason"].as_str().unwrap().contains("settings is refused"), "{now:#}");
         let settings = shop.resource(&id, "settings").await;
         assert_eq!((&settings["status"], &settings["attempts"]), (&json!("failed"), &json!(1)));
+        // The environment says it with the last lines of what failed, and of that alone.
+        let resources = now["resources"].as_array().unwrap();
+        let told = |one: &&Value| one["last_log"].is_array();
+        let told: Vec<_> = resources.iter().filter(told).map(|one| &one["name"]).collect();
+        assert_eq!(told, ["settings"]);
+        let said = settings["last_log"].as_array().unwrap();
+        assert_eq!(said.last().unwrap(), &settings["status_reason"], "{settings:#}");
+        assert!(said.contains(&json!("it says no to settings")), "{settings:#}");
         shop.executor.held().refuses.clear();
         shop.asked("apply");
         shop.ask(&id, "retry", json!(null)).await.expect(202);
         shop.until(&id, "deployed").await;
         let made = shop.asked("apply");
         assert_eq!(made, ["settings", "part-0"]);
+        assert!(shop.resource(&id, "settings").await.get("last_log").is_none());
     }
 
     async fn it_ends_when_its_time_is_over_unless_it_is_extended(engine: Engine) {

@@ -369,6 +369,8 @@ pub async fn retry(tx: &mut Tx, now: &mut Environment) -> Result<()> {
     let is_end = !all.is_empty() && all.iter().all(|one| one.act == Act::Destroy);
     for mut one in all {
         if one.status == resource::Status::Failed {
+            // What failed is asked for once more, not found again as it ended.
+            one.generation += 1;
             pend(tx, &mut one, "It is tried again.").await?;
         }
     }

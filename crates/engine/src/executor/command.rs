@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use model::Invalid;
 use model::deployment::{Deployment, NewDeployment, Restart, Spec, Status};
-use model::resource::{Difference, Link};
+use model::resource::Difference;
 use model::template::with;
 use serde_json::{Map, Value, json};
 
-use super::deployment::{Deployments, amounts, cluster, is_of, texts};
-use super::{fault, labels, name_of, refused};
+use super::deployment::{Deployments, amounts, cluster, is_of, link, texts};
+use super::{fault, going, labels, name_of, refused};
 use crate::port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
 
 /// What a program gets if nothing is said.
@@ -55,10 +55,7 @@ impl Commands {
                 let why = format!("it took longer than {patience} s and was ended");
                 Err(Fault::Refused(why))
             }
-            status => {
-                let words = format!("Its program is {status}: {}", now.status_reason);
-                Ok(Doing::Going { words, percent: None })
-            }
+            status => Ok(going(format!("Its program is {status}: {}", now.status_reason))),
         }
     }
 
@@ -74,7 +71,7 @@ impl Commands {
         }
         let new = self.wanted(task, wish).await?;
         self.deployments.make(task, &new).await?;
-        Ok(Doing::Going { words: "Its program is asked for.".into(), percent: None })
+        Ok(going("Its program is asked for."))
     }
 
     async fn wanted(&self, task: &Task, wish: &with::Command) -> Result<NewDeployment, Fault> {
@@ -133,8 +130,8 @@ impl Commands {
 
 fn applied(now: &Deployment) -> Applied {
     let outputs = json!({"id": now.id, "name": now.name, "status": 0});
-    let link = Some(Link { kind: "deployment".into(), id: now.id.to_string() });
-    Applied { outputs: outputs.as_object().cloned().unwrap_or_default(), link }
+    let outputs = outputs.as_object().cloned().unwrap_or_default();
+    Applied { outputs, link: Some(link(now)) }
 }
 
 impl Executor for Commands {

@@ -10,7 +10,9 @@ use serde_json::{Map, Value, json};
 use store::deployment::{Change, Limits};
 use store::{Db, Page, Read, Scope};
 
-use super::{begin, differs, fault, gone, labels, name_of, refused};
+use super::{
+    adopt, begin, differs, fault, found, going, gone, labels, linked, name_of, refused, set_link,
+};
 use crate::port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
 
 /// The word for a deployment in links.
@@ -31,14 +33,9 @@ impl Deployments {
     /// The deployment that was made for a resource, if it is still there.
     pub(super) async fn found(&self, task: &Task) -> Result<Option<Deployment>, Fault> {
         let mut read = self.db.read().await.map_err(fault)?;
-        let now = store::resource::get(&mut read, Scope::All, task.id).await.map_err(fault)?;
-        let Some(link) = now.link.filter(|link| link.kind == KIND) else { return Ok(None) };
-        let Ok(id) = link.id.parse::<DeploymentId>() else { return Ok(None) };
+        let Some(id) = linked(&mut read, task, KIND).await? else { return Ok(None) };
         let own = Scope::Organization(task.organization);
-        match store::deployment::get(&mut read, own, id).await {
-            Err(store::Error::NotFound { .. }) => Ok(None),
-            other => other.map(Some).map_err(fault),
-        }
+        found(store::deployment::get(&mut read, own, id).await)
     }
 
     pub(super) async fn make(&self, task: &Task, new: &NewDeployment) -> Result<Deployment, Fault> {
@@ -49,9 +46,7 @@ impl Deployments {
             store::Error::Limit { .. } => Fault::Unavailable(error.to_string()),
             other => fault(other),
         })?;
-        let link = Link { kind: KIND.into(), id: made.id.to_string() };
-        let noted = store::resource::set_link(&mut tx, task.id, task.fence, Some(&link)).await;
-        noted.map_err(|error| Fault::Unavailable(error.to_string()))?;
+        set_link(&mut tx, task, &link(&made)).await?;
         tx.commit().await.map_err(fault)?;
         task.log.say(format!("The deployment {} ({}) is asked for.", made.name, made.id));
         Ok(made)
@@ -68,10 +63,9 @@ impl Deployments {
 
     pub(super) async fn end(&self, task: &Task, id: DeploymentId) -> Result<(), Fault> {
         let (mut tx, _) = begin(&self.db, task).await?;
-        match store::deployment::request_delete(&mut tx, Scope::All, id).await {
-            Err(store::Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(fault(error)),
-            Ok(_) => tx.commit().await.map_err(fault),
+        match found(store::deployment::request_delete(&mut tx, Scope::All, id).await)? {
+            None => Ok(()),
+            Some(_) => tx.commit().await.map_err(fault),
         }
     }
 
@@ -100,7 +94,7 @@ impl Deployments {
         match now.status {
             Status::Running | Status::Completed => Ok(Doing::Done(applied(&now))),
             Status::Failed => Err(Fault::Refused(now.status_reason.clone())),
-            status => Ok(going(&format!("It is {status}: {}", now.status_reason))),
+            status => Ok(going(format!("It is {status}: {}", now.status_reason))),
         }
     }
 
@@ -111,14 +105,14 @@ impl Deployments {
         }
         match self.found(task).await? {
             None => Ok(Doing::Done(())),
-            Some(now) => Ok(Doing::Going { words: now.status_reason, percent: None }),
+            Some(now) => Ok(going(now.status_reason)),
         }
     }
 
     async fn observe_once(&self, task: &Task) -> Result<Observed, Fault> {
         let drift = match self.found(task).await? {
             Some(now) => drift(task, &now)?,
-            None => vec![gone(KIND, &task.link.as_ref().map(|l| l.id.clone()).unwrap_or_default())],
+            None => vec![gone(KIND, task)],
         };
         Ok(Observed { drift, unexpected: Vec::new() })
     }
@@ -131,11 +125,7 @@ impl Deployments {
             Err(_) => by_name(&mut read, own, what).await?,
         };
         drop(read);
-        let (mut tx, _) = begin(&self.db, task).await?;
-        let link = Link { kind: KIND.into(), id: found.id.to_string() };
-        let noted = store::resource::set_link(&mut tx, task.id, task.fence, Some(&link)).await;
-        noted.map_err(|error| Fault::Unavailable(error.to_string()))?;
-        tx.commit().await.map_err(fault)?;
+        adopt(&self.db, task, &link(&found)).await?;
         Ok(applied(&found))
     }
 }
@@ -156,10 +146,6 @@ async fn by_name(read: &mut Read, own: Scope, name: &str) -> Result<Deployment, 
 /// Was it made for this very change?
 pub(super) fn is_of(now: &Deployment, task: &Task) -> bool {
     now.labels.get(super::KEY) == Some(&task.key)
-}
-
-fn going<T>(words: &str) -> Doing<T> {
-    Doing::Going { words: words.to_owned(), percent: None }
 }
 
 fn drift(task: &Task, now: &Deployment) -> Result<Vec<Difference>, Fault> {
@@ -191,8 +177,12 @@ fn applied(now: &Deployment) -> Applied {
         "endpoint": now.endpoints.first(),
         "endpoints": now.endpoints,
     });
-    let link = Some(Link { kind: KIND.into(), id: now.id.to_string() });
-    Applied { outputs: outputs.as_object().cloned().unwrap_or_default(), link }
+    let outputs = outputs.as_object().cloned().unwrap_or_default();
+    Applied { outputs, link: Some(link(now)) }
+}
+
+pub(super) fn link(to: &Deployment) -> Link {
+    Link { kind: KIND.into(), id: to.id.to_string() }
 }
 
 async fn wanted(

@@ -8,7 +8,7 @@ use model::{InstanceId, Invalid};
 use serde_json::{Map, Value, json};
 use store::{Db, Page, Scope};
 
-use super::{begin, differs, fault, gone, name_of, refused};
+use super::{adopt, begin, differs, fault, found, going, gone, linked, name_of, refused, set_link};
 use crate::instance::asking::{self, Asker, Refused, Wanted};
 use crate::port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
 use crate::rules::Rules;
@@ -30,25 +30,17 @@ impl Services {
 
     async fn found(&self, task: &Task) -> Result<Option<Instance>, Fault> {
         let mut read = self.db.read().await.map_err(fault)?;
-        let now = store::resource::get(&mut read, Scope::All, task.id).await.map_err(fault)?;
-        let Some(link) = now.link.filter(|link| link.kind == KIND) else { return Ok(None) };
-        let Ok(id) = link.id.parse::<InstanceId>() else { return Ok(None) };
+        let Some(id) = linked(&mut read, task, KIND).await? else { return Ok(None) };
         let own = Scope::Organization(task.organization);
-        match store::instance::get(&mut read, own, id).await {
-            Err(store::Error::NotFound { .. }) => Ok(None),
-            other => other.map(Some).map_err(fault),
-        }
+        found(store::instance::get(&mut read, own, id).await)
     }
 
     async fn make(&self, task: &Task, kind: &Kind, wish: &with::Service) -> Result<(), Fault> {
         let (mut tx, of) = begin(&self.db, task).await?;
         let own = Scope::Organization(of.organization_id);
-        let user = match store::user::get(&mut tx, own, of.created_by).await {
-            Err(store::Error::NotFound { .. }) => {
-                let why = "who asked for the environment is no user any more; ask for it anew";
-                return Err(Fault::Refused(why.into()));
-            }
-            other => other.map_err(fault)?,
+        let Some(user) = found(store::user::get(&mut tx, own, of.created_by).await)? else {
+            let why = "who asked for the environment is no user any more; ask for it anew";
+            return Err(Fault::Refused(why.into()));
         };
         if self.rules.is_denied(&mut tx, &user.username).await.map_err(fault)? {
             let why = format!("{} may not have instances; ask the administrator", user.username);
@@ -64,9 +56,7 @@ impl Services {
             }
             Refused::Store(error) => fault(error),
         })?;
-        let link = Link { kind: KIND.into(), id: made.id.to_string() };
-        let noted = store::resource::set_link(&mut tx, task.id, task.fence, Some(&link)).await;
-        noted.map_err(|error| Fault::Unavailable(error.to_string()))?;
+        set_link(&mut tx, task, &link(&made)).await?;
         tx.commit().await.map_err(fault)?;
         task.log.say(format!("The instance {} ({}) is asked for.", made.name, made.id));
         Ok(())
@@ -85,30 +75,38 @@ impl Services {
         };
         match now.status {
             Status::Ready => Ok(Doing::Done(applied(kind, &now))),
+            // Somebody may have mended the cause.
+            Status::Failed if now.status_since < task.since => {
+                self.end(task, &now).await?;
+                Ok(going("The one that failed goes; it is made again."))
+            }
             Status::Failed => Err(Fault::Refused(now.status_reason.clone())),
             status if status.is_leaving() => Ok(going("The old one goes.")),
-            status => Ok(going(&format!("It is {status}: {}", now.status_reason))),
+            status => Ok(going(format!("It is {status}: {}", now.status_reason))),
         }
     }
 
     async fn destroy_once(&self, task: &Task) -> Result<Doing<()>, Fault> {
         let Some(now) = self.found(task).await? else { return Ok(Doing::Done(())) };
         if !now.status.is_leaving() {
-            let (mut tx, of) = begin(&self.db, task).await?;
-            let reason = format!("Its environment {} does not need it any more.", of.name);
-            let left = store::instance::request_delete(&mut tx, Scope::All, now.id, &reason).await;
-            match left {
-                Err(store::Error::NotFound { .. }) => return Ok(Doing::Done(())),
-                other => other.map_err(fault)?,
-            };
-            tx.commit().await.map_err(fault)?;
+            self.end(task, &now).await?;
         }
-        Ok(Doing::Going { words: now.status_reason, percent: None })
+        Ok(going(now.status_reason))
+    }
+
+    async fn end(&self, task: &Task, now: &Instance) -> Result<(), Fault> {
+        let (mut tx, of) = begin(&self.db, task).await?;
+        let reason = format!("Its environment {} does not need it any more.", of.name);
+        let left = store::instance::request_delete(&mut tx, Scope::All, now.id, &reason).await;
+        match found(left)? {
+            None => Ok(()),
+            Some(_) => tx.commit().await.map_err(fault),
+        }
     }
 
     async fn observe_once(&self, task: &Task) -> Result<Observed, Fault> {
         let drift = match self.found(task).await? {
-            None => vec![gone(KIND, &task.link.as_ref().map(|l| l.id.clone()).unwrap_or_default())],
+            None => vec![gone(KIND, task)],
             Some(now) if now.status == Status::Failed || now.status.is_leaving() => {
                 vec![differs("status", "ready", now.status.as_str())]
             }
@@ -132,17 +130,9 @@ impl Services {
         let found = found.map_err(fault)?.into_iter().next().ok_or_else(|| {
             Fault::Refused(format!("there is no instance {what} of the kind {}", wish.kind))
         })?;
-        let (mut tx, _) = begin(&self.db, task).await?;
-        let link = Link { kind: KIND.into(), id: found.id.to_string() };
-        let noted = store::resource::set_link(&mut tx, task.id, task.fence, Some(&link)).await;
-        noted.map_err(|error| Fault::Unavailable(error.to_string()))?;
-        tx.commit().await.map_err(fault)?;
-        Ok(Applied { outputs: Map::new(), link: Some(link) })
+        adopt(&self.db, task, &link(&found)).await?;
+        Ok(Applied { outputs: Map::new(), link: Some(link(&found)) })
     }
-}
-
-fn going<T>(words: &str) -> Doing<T> {
-    Doing::Going { words: words.to_owned(), percent: None }
 }
 
 fn wanted(task: &Task, kind: &Kind, wish: &with::Service) -> Result<Wanted, Fault> {
@@ -184,8 +174,11 @@ fn applied(kind: &Kind, now: &Instance) -> Applied {
     }
     // As the kind's own API calls it.
     outputs.insert(kind.words.host.clone(), json!(now.host));
-    let link = Some(Link { kind: KIND.into(), id: now.id.to_string() });
-    Applied { outputs, link }
+    Applied { outputs, link: Some(link(now)) }
+}
+
+fn link(to: &Instance) -> Link {
+    Link { kind: KIND.into(), id: to.id.to_string() }
 }
 
 impl Executor for Services {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use model::resource::{Difference, Link};
-use model::{EnvironmentId, OrganizationId, ResourceId, Secret, UserId};
+use model::{EnvironmentId, OrganizationId, ResourceId, Secret, Time, UserId};
 use serde_json::{Map, Value};
 
 use super::Answer;
@@ -39,8 +39,11 @@ pub struct Task {
     pub files: Files,
     /// What the executor had us keep, by name.
     pub kept: BTreeMap<String, Secret>,
-    /// The same for every try of the same change, another one for the next change.
+    /// The same for every try of the same change, another one for the next change, and when somebody has
+    /// what failed be tried again.
     pub key: String,
+    /// Since when its step goes on: what failed before that failed in an earlier try.
+    pub since: Time,
     /// Grows whenever another server takes over. Whoever has an older one must change nothing more.
     pub fence: i64,
     /// Where to say what goes on.

@@ -1,6 +1,7 @@
 //! The steps of a resource: found out, made or changed, taken away, stopped.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow::{self, Break, Continue};
 use std::time::Duration;
 
 use model::backoff;
@@ -14,7 +15,7 @@ use store::entropy;
 use super::{ASK_AGAIN, Resources};
 use crate::Error;
 use crate::environment::pend;
-use crate::port::{Applied, Doing, Executor, Fault};
+use crate::port::{Applied, Doing, Executor, Fault, Task};
 
 /// How long a foreign system may be away before the step has failed.
 const PATIENCE: Duration = Duration::from_hours(1);
@@ -78,18 +79,9 @@ impl Resources {
                 task.log.say(in_words(one));
             }
         }
-        // What an executor needs to find its work again must be kept before it does any.
-        match self.sealed(executor, &task).await {
-            Ok(sealed) => self.keep(&task, &sealed).await?,
-            Err(fault) => return self.fault(one, &fault).await,
-        }
-        match planned {
-            Ok(Doing::Done(_)) => self.advance(one, Status::Applying, "It is being made.").await,
-            Ok(Doing::Going { words, percent }) => {
-                self.explain(one, &words, percent.map_or(one.progress, i64::from)).await?;
-                Ok(self.soon(ASK_AGAIN))
-            }
-            Err(fault) => self.fault(one, &fault).await,
+        match self.ended(one, executor, &task, planned).await? {
+            Continue(_) => self.advance(one, Status::Applying, "It is being made.").await,
+            Break(next) => Ok(next),
         }
     }
 
@@ -126,20 +118,10 @@ impl Resources {
                 }
             }
         }
-        let outcome = executor.apply(&task).await;
-        // What was made half-way must not be forgotten, however that ended.
-        match self.sealed(executor, &task).await {
-            Ok(sealed) => self.keep(&task, &sealed).await?,
-            Err(fault) => return self.fault(one, &fault).await,
-        }
-        match outcome {
-            Ok(Doing::Done(made)) => self.applied(one, task.with, Some(made)).await,
-            Ok(Doing::Going { words, percent }) => {
-                let progress = percent.map_or(one.progress, i64::from);
-                self.explain(one, &words, progress).await?;
-                Ok(self.soon(ASK_AGAIN))
-            }
-            Err(fault) => self.fault(one, &fault).await,
+        let made = executor.apply(&task).await;
+        match self.ended(one, executor, &task, made).await? {
+            Continue(made) => self.applied(one, task.with, Some(made)).await,
+            Break(next) => Ok(next),
         }
     }
 
@@ -153,18 +135,34 @@ impl Resources {
             Ok(task) => task,
             Err(fault) => return self.fault(one, &fault).await,
         };
-        let outcome = executor.destroy(&task).await;
-        match self.sealed(executor, &task).await {
-            Ok(sealed) => self.keep(&task, &sealed).await?,
-            Err(fault) => return self.fault(one, &fault).await,
+        let destroyed = executor.destroy(&task).await;
+        match self.ended(one, executor, &task, destroyed).await? {
+            Continue(()) => self.gone(one).await,
+            Break(next) => Ok(next),
+        }
+    }
+
+    /// What came of a call if it is done; else when to ask again.
+    async fn ended<T>(
+        &self,
+        one: &Resource,
+        executor: &dyn Executor,
+        task: &Task,
+        outcome: Result<Doing<T>, Fault>,
+    ) -> Result<ControlFlow<Next, T>, Error> {
+        // What was made half-way must not be forgotten, however that ended, and what an executor needs
+        // to find its work again must be kept before it does any.
+        match self.sealed(executor, task).await {
+            Ok(sealed) => self.keep(task, &sealed).await?,
+            Err(fault) => return self.fault(one, &fault).await.map(Break),
         }
         match outcome {
-            Ok(Doing::Done(())) => self.gone(one).await,
+            Ok(Doing::Done(done)) => Ok(Continue(done)),
             Ok(Doing::Going { words, percent }) => {
                 self.explain(one, &words, percent.map_or(one.progress, i64::from)).await?;
-                Ok(self.soon(ASK_AGAIN))
+                Ok(Break(self.soon(ASK_AGAIN)))
             }
-            Err(fault) => self.fault(one, &fault).await,
+            Err(fault) => self.fault(one, &fault).await.map(Break),
         }
     }
 

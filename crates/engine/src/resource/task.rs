@@ -50,6 +50,7 @@ impl Resources {
             files,
             kept,
             key: format!("{}-{}", one.id, one.generation),
+            since: one.status_since,
             fence: one.fence,
             log: Log::default(),
         }))

@@ -481,4 +481,60 @@ actions:
         assert!(shop.world.all().await.is_empty());
         assert_eq!(shop.world.free_cpu(cluster.id).await, 8);
     }
+
+    async fn what_failed_of_paddock_s_own_is_made_again_by_a_retry(engine: Engine) {
+        let own = "
+name: own
+version: '1'
+resources:
+  - {name: web, executor: deployment, with: {image: 'test/web:1', cpu: 1, ram: 64Mi}}
+  - {name: rex, executor: service, depends_on: [web], with: {kind: dinosaur}}
+actions:
+  - {name: migrate, after: [rex], app: {url: 'test/job:1', command: [up]}}
+";
+        let mut shop = Shop::start(engine, &[own]).await;
+        shop.world.cluster([("cpu", 8), ("ram", 8 << 30)]).await;
+        let agent = |fail: Option<&str>| simulated::Options {
+            complete: Some("job".into()),
+            fail: fail.map(str::to_owned),
+            ..Default::default()
+        };
+        let retry = async |shop: &Shop, id| {
+            shop.ask(id, async |tx, now| environment::retry(tx, now).await).await.unwrap();
+        };
+        shop.world.start_agent(agent(Some("test/"))).await;
+        let id = shop.create("own@1", json!({})).await;
+        let failed = shop.until(id, Status::Failed).await;
+        assert!(failed.status_reason.contains("web"), "{}", failed.status_reason);
+        // Nothing is mended yet: it fails once more, and does not go round in circles.
+        let first = shop.resource(id, "web").await.link;
+        retry(&shop, id).await;
+        until("it has failed again", async || {
+            let web = shop.resource(id, "web").await;
+            web.status == resource::Status::Failed && web.link != first
+        }).await;
+        shop.until(id, Status::Failed).await;
+
+        shop.world.start_agent(agent(Some("test/job"))).await;
+        shop.world.fleet.sso.set_fault(Some(Fault::Refused("no more clients".into())));
+        retry(&shop, id).await;
+        until("the service fails", async || {
+            shop.resource(id, "rex").await.status == resource::Status::Failed
+        }).await;
+        shop.until(id, Status::Failed).await;
+        shop.world.fleet.sso.set_fault(None);
+        retry(&shop, id).await;
+        until("the program fails", async || {
+            shop.resource(id, "migrate").await.status == resource::Status::Failed
+        }).await;
+        let failed = shop.until(id, Status::Failed).await;
+        assert!(failed.status_reason.contains("migrate"), "{}", failed.status_reason);
+
+        shop.world.start_agent(agent(None)).await;
+        retry(&shop, id).await;
+        shop.until(id, Status::Deployed).await;
+        shop.destroy(id).await;
+        shop.until(id, Status::Destroyed).await;
+        assert!(shop.world.all().await.is_empty());
+    }
 }

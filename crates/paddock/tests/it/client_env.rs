@@ -141,7 +141,6 @@ fn a_wait_ends_with_the_reason_of_a_failure_and_the_way_on() {
     ann.run("env apply prod --template shop --set image=broken:1 --wait=120").fails(
         1,
         &[
-            "environment prod: web: failed: ",
             "error: environment prod failed: web failed: ",
             "told to fail",
             "  web said last:\n    ",

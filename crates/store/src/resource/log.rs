@@ -52,6 +52,13 @@ pub async fn list(read: &mut Read, id: ResourceId, after: i64, limit: i64) -> Re
         .collect()
 }
 
+/// What was said last: so many lines, oldest first.
+pub async fn last(read: &mut Read, id: ResourceId, count: i64) -> Result<Vec<String>> {
+    let after = before_last(read, id, count).await?;
+    let found = list(read, id, after, count).await?;
+    Ok(found.into_iter().map(|line| line.line).collect())
+}
+
 /// The number before the last `count` lines.
 pub async fn before_last(read: &mut Read, id: ResourceId, count: i64) -> Result<i64> {
     let sql = sql!("SELECT COALESCE(MAX(number), 0) FROM resource_log WHERE resource_id = $1");

@@ -25,6 +25,7 @@ fn task(fence: i64, change: &str) -> Task {
         files: std::sync::Arc::default(),
         kept: BTreeMap::new(),
         key: change.into(),
+        since: model::Time(0),
         fence,
         log: engine::port::Log::default(),
     }

@@ -120,9 +120,13 @@ impl Environment {
         let endpoints = engine::environment::status_endpoints(read, &of, &all).await?;
         let endpoints =
             endpoints.into_iter().map(|(resource, url)| StatusEndpoint { resource, url });
+        let mut resources = Vec::new();
+        for one in all {
+            resources.push(Resource::part(read, one).await?);
+        }
         Ok(Self {
             status_endpoints: Some(endpoints.collect()),
-            resources: Some(all.into_iter().map(Resource::short).collect()),
+            resources: Some(resources),
             ..Self::short(of)
         })
     }

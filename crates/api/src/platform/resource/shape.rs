@@ -10,10 +10,14 @@ use model::template::{Act, Executor};
 use model::{EnvironmentId, ResourceId, Time};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use store::Read;
+use store::resource::log;
 use utoipa::ToSchema;
 
 /// What stands in the place of a value that is not shown.
 const HIDDEN: &str = "(not shown)";
+/// So many lines of a log are shown with a failure.
+const LAST_LINES: i64 = 10;
 
 /// A resource of an environment.
 #[derive(Serialize, ToSchema)]
@@ -77,6 +81,9 @@ pub(crate) struct Resource {
     /// When it last changed.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Time,
+    /// What was said last, if it failed: at most 10 lines of its log. Left out in lists of all resources.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_log: Option<Vec<String>>,
     /// What its executor is told, as the template has it; values of environment variables are not shown.
     /// Left out in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,7 +129,7 @@ impl From<resource::Difference> for Difference {
 }
 
 impl Resource {
-    /// Without what its executor is told.
+    /// Without its log and what its executor is told.
     pub(crate) fn short(of: resource::Resource) -> Self {
         Self {
             id: of.id,
@@ -149,14 +156,24 @@ impl Resource {
             generation: of.generation,
             created_at: of.created_at,
             updated_at: of.updated_at,
+            last_log: None,
             with: None,
         }
     }
 
+    /// As a part of its environment: with what was said last if it failed.
+    pub(crate) async fn part(read: &mut Read, of: resource::Resource) -> store::Result<Self> {
+        let last_log = match of.status {
+            Status::Failed => Some(log::last(read, of.id, LAST_LINES).await?),
+            _ => None,
+        };
+        Ok(Self { last_log, ..Self::short(of) })
+    }
+
     /// With what its executor is told.
-    pub(super) fn long(mut of: resource::Resource) -> Self {
+    pub(super) async fn long(read: &mut Read, mut of: resource::Resource) -> store::Result<Self> {
         let with = Some(shown(std::mem::take(&mut of.node.with)));
-        Self { with, ..Self::short(of) }
+        Ok(Self { with, ..Self::part(read, of).await? })
     }
 }
 

@@ -205,18 +205,6 @@ impl Environment {
     }
 }
 
-/// The last lines of a resource. They are a courtesy: what can't be read is left out.
-pub(super) async fn tail(api: &Api, environment: &str, resource: &str, count: u32) -> Vec<String> {
-    let path = ["environments", environment, "resources", resource, "logs"];
-    let call = Call::get(&path).query("tail", Some(count));
-    let mut said = Vec::new();
-    let Ok(mut lines) = Lines::open(api, &call).await else { return said };
-    while let Ok(line) = lines.next(Line::read).await {
-        said.push(table::clean(&line.text));
-    }
-    said
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -70,6 +70,8 @@ pub(super) struct Resource {
     progress: Option<u64>,
     #[serde(default)]
     link: Option<Link>,
+    #[serde(default)]
+    last_log: Vec<String>,
 }
 
 /// Something of Paddock's own that was made for a resource.
@@ -143,8 +145,10 @@ pub(super) fn details(environment: &Environment) -> String {
         ("ENDS", format::time(environment.destroy_at.as_deref())),
         ("DESTROYED", format::time(environment.destroyed_at.as_deref())),
     ]);
-    let parts = [resources(&environment.resources), endpoints(&environment.status_endpoints)];
-    parts.into_iter().flatten().fold(fields, |text, part| format!("{text}\n{part}"))
+    let all = &environment.resources;
+    let parts = [resources(all), endpoints(&environment.status_endpoints)];
+    let parts = parts.into_iter().flatten().chain(all.iter().filter_map(last_words));
+    parts.fold(fields, |text, part| format!("{text}\n{part}"))
 }
 
 /// One line a resource.
@@ -164,6 +168,13 @@ pub(super) fn resources(resources: &[Resource]) -> Option<String> {
     };
     let header = ["RESOURCE", "EXECUTOR", "STATUS", "TO DO", "DONE", "LINK", "REASON"];
     (!resources.is_empty()).then(|| resources.iter().fold(Table::new(&header), row).render())
+}
+
+/// What a resource said before it failed.
+fn last_words(resource: &Resource) -> Option<String> {
+    let line = |text: String, line: &String| format!("{text}  {}\n", table::clean(line));
+    let title = format!("{} said last:\n", resource.name);
+    (!resource.last_log.is_empty()).then(|| resource.last_log.iter().fold(title, line))
 }
 
 fn endpoints(endpoints: &[Endpoint]) -> Option<String> {
@@ -231,6 +242,17 @@ STATUS OF  IS ASKED AT
 web        http://127.0.0.1:80/healthz
 ";
         assert_eq!(details(&environment()), want);
+    }
+
+    #[test]
+    fn what_failed_shows_what_it_said_last() {
+        let failed = r#"{"id":"1","name":"a","status":"failed","resources":[
+            {"name":"web","status":"failed","last_log":["it begins","it is \u001b[31mno"]}]}"#;
+        let shown = details(&serde_json::from_str(failed).unwrap());
+        assert!(
+            shown.ends_with("\n\nweb said last:\n  it begins\n  it is \u{fffd}[31mno\n"),
+            "{shown}"
+        );
     }
 
     #[test]

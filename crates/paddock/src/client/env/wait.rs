@@ -8,13 +8,13 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::logs;
 use crate::client::call::Call;
 use crate::client::error::Error;
 use crate::client::follow::Follow;
 use crate::client::http::{Answer, Api};
 use crate::client::progress::Progress;
 use crate::client::subject::Subject;
+use crate::client::table;
 
 /// Where the environment should get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +54,9 @@ struct Part {
     status_reason: String,
     #[serde(default)]
     link: Option<Link>,
+    /// What it said last if it failed; events don't tell.
+    #[serde(default)]
+    last_log: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -78,8 +81,7 @@ enum News {
 
 /// The status of what is no longer there.
 const DESTROYED: &str = "destroyed";
-/// So many lines of a log are shown with a failure, and of so many resources.
-const TAIL: u32 = 10;
+/// Of so many resources that failed it is shown what they said last.
 const MAX_FAILED: usize = 2;
 
 /// What the environment that was answered with is after the wait; without a limit, as it was answered.
@@ -140,7 +142,7 @@ async fn failure(api: &Api, subject: &Subject, label: &str, state: State) -> Err
         state.resources.iter().filter(|part| part.status == "failed").take(MAX_FAILED).collect();
     let mut what = format!("{label} {}", state.text());
     for part in &failed {
-        let said = logs::tail(api, &subject.id, &part.name, TAIL).await;
+        let said: Vec<_> = part.last_log.iter().map(|line| table::clean(line)).collect();
         if !said.is_empty() {
             what = format!("{what}\n  {} said last:\n    {}", part.name, said.join("\n    "));
         }
@@ -352,6 +354,7 @@ mod tests {
             status: "failed".into(),
             status_reason: String::new(),
             link,
+            last_log: Vec::new(),
         };
         let none = next("shop", &[]);
         assert_eq!(
