@@ -13,7 +13,7 @@ mod mark;
 mod place;
 mod seen;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use engine::port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
@@ -23,6 +23,7 @@ use model::{Invalid, Secret};
 use serde_json::{Map, Value, json};
 
 use crate::call::{LIMIT, Unusable};
+use crate::places::{self, Noted};
 use api::{Api, Op, Outcome};
 use batch::{Known, Values};
 use place::Place;
@@ -59,21 +60,27 @@ impl Options {
 pub struct Consul {
     api: Api,
     datacenter: Option<String>,
+    noted: Noted<Place>,
 }
 
 impl Consul {
     /// Prepares; Consul need not be there yet.
     pub fn new(options: Options) -> Result<Self, Unusable> {
         let Options { addr, token, datacenter, limit } = options;
-        Ok(Self { api: Api::new(&addr, token, limit)?, datacenter })
+        let (api, noted) = (Api::new(&addr, token, limit)?, Noted::default());
+        Ok(Self { api, datacenter, noted })
     }
 
     fn place(&self, wish: &ConsulKv) -> Place {
         place::of(wish, self.datacenter.as_deref())
     }
 
-    fn places(&self, task: &Task) -> Vec<Place> {
-        place::all(task, self.datacenter.as_deref()).into_iter().collect()
+    /// All places where something was made or begun: a first try may have been told another one than
+    /// the next, and was never finished.
+    fn places(&self, task: &Task) -> BTreeSet<Place> {
+        let applied = task.applied.as_ref().and_then(|with| check::told(with).ok());
+        let applied = applied.map(|told| self.place(&told));
+        places::kept(task).into_iter().chain(applied).collect()
     }
 
     /// What was last made at a place.
@@ -98,6 +105,7 @@ impl Consul {
         let (wish, known) = (drift::all_bytes(&told.values), self.known(task, &place));
         for _ in 0..ROUNDS {
             let seen = self.api.look(&place).await?;
+            self.noted.add(task, place.clone());
             let next = seen.may_make(task).and_then(|()| batch::make(&seen, &wish, &known));
             match next {
                 Ok(Some(next)) => self.commit(task, &place, next).await?,
@@ -149,17 +157,39 @@ impl Consul {
     }
 
     async fn clear_all(&self, task: &Task) -> Result<Doing<()>, Fault> {
-        for place in self.places(task) {
+        let places = self.places(task);
+        let told = place::told(task, self.datacenter.as_deref());
+        if let Some(told) = told.filter(|told| !places.contains(told)) {
+            self.clear_if_seen(task, &told).await?;
+        }
+        for place in places {
             self.clear(task, &place).await?;
         }
         Ok(Doing::Done(()))
     }
 
+    /// Takes away what a first try may have made, whose server died before it could be noted. Where
+    /// Paddock may not even look, it has made nothing.
+    async fn clear_if_seen(&self, task: &Task, place: &Place) -> Result<(), Fault> {
+        match self.api.look(place).await {
+            Ok(_) => self.clear(task, place).await,
+            Err(Fault::Refused(why)) => {
+                task.log.say(format!("Nothing was made below {}: {why}", place.prefix));
+                Ok(())
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
     async fn find_out(&self, task: &Task) -> Result<Vec<Difference>, Fault> {
         let told = told(&task.with)?;
-        let seen = self.api.look(&self.place(&told)).await?;
+        let place = self.place(&told);
+        let seen = self.api.look(&place).await?;
         seen.may_make(task)?;
-        Ok(drift::planned(&seen, task, &told.values))
+        let differences = drift::planned(&seen, &self.known(task, &place), &told.values);
+        // The next step writes there.
+        self.noted.add(task, place);
+        Ok(differences)
     }
 
     async fn look(&self, task: &Task) -> Result<Observed, Fault> {
@@ -230,7 +260,7 @@ impl Executor for Consul {
     }
 
     fn keep<'a>(&'a self, task: &'a Task) -> Answer<'a, BTreeMap<String, Secret>> {
-        let places = place::to_keep(task, self.datacenter.as_deref());
+        let places = self.noted.to_keep(task).into_iter().collect();
         Box::pin(std::future::ready(Ok(places)))
     }
 

@@ -11,6 +11,7 @@ pub mod guard;
 mod http;
 pub mod kubernetes;
 pub mod oidc;
+mod places;
 pub mod probe;
 pub mod prometheus;
 pub mod seal;

@@ -121,6 +121,8 @@ impl Terraform {
         if !workspace.is_busy() {
             let work = workspace.clone();
             self.runs.start(&key, aim, async move { work.apply().await });
+        } else {
+            workspace.interrupt_overdue();
         }
         Ok(None)
     }

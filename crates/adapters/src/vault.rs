@@ -20,11 +20,13 @@ mod mark;
 mod mount;
 mod observe;
 mod outputs;
+mod place;
 mod prints;
+mod renewal;
 mod session;
 mod sign_in;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -36,16 +38,18 @@ use serde_json::{Map, Value};
 
 use self::kv::{Kv, Place};
 use self::mount::Mounts;
+use self::place::At;
 use self::prints::Prints;
 use self::session::Session;
 use crate::call::{LIMIT, Unusable};
+use crate::places::{self, Noted};
 use crate::seal::local::Entropy;
+
+pub use renewal::Renewal;
 
 /// Tells the time.
 pub type Now = Arc<dyn Fn() -> Time + Send + Sync>;
 
-/// The mount of secrets for which none is named.
-const MOUNT: &str = "secret";
 /// What `adopt` gives, so that the apply after it knows.
 const ADOPTED: &str = "adopted";
 /// What Paddock keeps the key of prints as.
@@ -89,28 +93,40 @@ impl Options {
 
 /// Makes secrets in Vault.
 pub struct Secrets {
-    session: Session,
+    session: Arc<Session>,
     mounts: Mounts,
     entropy: Entropy,
     now: Now,
     /// Keys of prints that Paddock does not keep yet.
     new_keys: Mutex<HashMap<ResourceId, Secret>>,
+    noted: Noted<At>,
 }
 
 impl Secrets {
     /// Prepares; Vault need not be there yet.
     pub fn new(options: Options, entropy: Entropy, now: Now) -> Result<Self, Unusable> {
-        let session = Session::new(options, now.clone())?;
-        let (mounts, new_keys) = Default::default();
-        Ok(Self { session, mounts, entropy, now, new_keys })
+        let session = Arc::new(Session::new(options, now.clone())?);
+        let (mounts, new_keys, noted) = Default::default();
+        Ok(Self { session, mounts, entropy, now, new_keys, noted })
+    }
+
+    /// Who keeps its token good, so that it does not end where nothing is made for long.
+    pub fn renewal(&self) -> Renewal {
+        Renewal(self.session.clone())
     }
 
     /// Where it is kept, as the mount has it.
-    async fn kv(&self, told: &with::VaultSecret) -> Result<Kv<'_>, Fault> {
-        let mount = told.mount.as_deref().unwrap_or(MOUNT);
-        let version = self.mounts.version(&self.session, mount).await?;
-        let place = Place { mount: mount.to_owned(), path: told.path.clone(), version };
-        Ok(Kv { session: &self.session, place })
+    async fn kv(&self, at: &At) -> Result<Kv<'_>, Fault> {
+        let version = self.mounts.version(&self.session, &at.mount).await?;
+        let place = Place { mount: at.mount.clone(), path: at.path.clone(), version };
+        Ok(Kv { session: &self.session, mounts: &self.mounts, place })
+    }
+
+    /// All places where something was made or begun: a first try may have been told another one than
+    /// the next, and was never finished.
+    fn places(&self, task: &Task) -> BTreeSet<At> {
+        let applied = task.applied.as_ref().and_then(place::told);
+        places::kept(task).into_iter().chain(applied).collect()
     }
 
     /// What prints of this resource's values are made with.
@@ -160,7 +176,8 @@ impl Executor for Secrets {
 
     fn keep<'a>(&'a self, task: &'a Task) -> Answer<'a, BTreeMap<String, Secret>> {
         let new = self.new_key(task).map(|key| (PRINT_KEY.to_owned(), key));
-        Box::pin(std::future::ready(Ok(new.into_iter().collect())))
+        let all = new.into_iter().chain(self.noted.to_keep(task)).collect();
+        Box::pin(std::future::ready(Ok(all)))
     }
 
     fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Applied> {

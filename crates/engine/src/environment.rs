@@ -7,6 +7,7 @@
 
 mod asking;
 mod health;
+mod templates;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,6 +30,7 @@ pub use asking::{
 };
 pub(crate) use asking::{pend, wake_all};
 pub use health::status_endpoints;
+pub(crate) use templates::{sources, templates};
 
 /// How many steps of an environment run at once.
 const AT_ONCE: usize = 8;
@@ -85,6 +87,8 @@ impl Environments {
             let mut tx = self.db.begin(Actor::Worker(Self::NAME)).await?;
             let mut taken = store::environment::take(&mut tx, Scope::All, seen.id).await?;
             if taken.destroy_at == Some(end) {
+                // It comes once: what fails from here on waits for somebody who has it be tried again.
+                taken.destroy_at = None;
                 destroy(&mut tx, &mut taken, "Its planned end has come.").await?;
                 tx.commit().await?;
             }

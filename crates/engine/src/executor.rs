@@ -61,6 +61,12 @@ async fn set_link(tx: &mut Tx, task: &Task, link: &Link) -> Result<(), Fault> {
 /// Notes what was made by others and belongs to a resource from now on.
 async fn adopt(db: &Db, task: &Task, link: &Link) -> Result<(), Fault> {
     let (mut tx, _) = begin(db, task).await?;
+    let owner = store::resource::owner(&mut tx, link).await.map_err(fault)?;
+    if let Some(other) = owner.filter(|one| one.id != task.id) {
+        let Link { kind, id } = link;
+        let why = format!("the {kind} {id} is part of an environment already: {}", other.node.name);
+        return Err(Fault::Refused(why));
+    }
     set_link(&mut tx, task, link).await?;
     tx.commit().await.map_err(fault)
 }

@@ -28,8 +28,9 @@ pub use steps::missing;
 const LEASE: Duration = Duration::from_secs(20);
 /// How soon to ask again for what goes on by itself.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
-/// How soon to look again at what another server carries out.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// How soon to look again at what another server carries out: as soon as that one wants to, so that
+/// nobody keeps it from its work until its lease is over.
+const LOOK_AGAIN: Duration = ASK_AGAIN;
 
 /// Who carries out resources.
 #[derive(Clone)]

@@ -112,6 +112,8 @@ pub struct Resource {
     pub print: Option<String>,
     /// What its executor was last told, without expressions.
     pub applied: Option<Map<String, Value>>,
+    /// What its executor was told to make, without expressions, if that did not come to its end.
+    pub tried: Option<Map<String, Value>>,
     /// What it gives to others. Nothing secret is in it.
     pub outputs: Map<String, Value>,
     /// What of Paddock's own was made for it.
@@ -189,6 +191,11 @@ impl Resource {
         all.sort_unstable();
         all.dedup();
         all
+    }
+
+    /// May its executor have made something for it?
+    pub fn is_touched(&self) -> bool {
+        self.print.is_some() || self.tried.is_some()
     }
 
     /// Has the step that is to be done begun?

@@ -59,7 +59,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let (shelf, rulebook, rules) = rules::load(&settings.outside.rules)?;
     let (outside, mut foreign) = outside::build(&settings, &db)?;
     let providers = providers::build(&settings, outside.seal.clone());
-    let executors = executors::build(&settings, &db, &rules, &mut foreign)?;
+    let executors = executors::build(&settings, &db, &rules, &mut foreign, &stop)?;
     let of_fleet = FleetParts {
         oidc: fleet::tokens(settings.outside.oidc.as_ref(), &db)?,
         metrics: fleet::metrics(settings.outside.metrics_url.as_deref(), &db, &mut foreign)?,

@@ -9,7 +9,7 @@ use model::environment::{Environment, OnDrift, Status};
 use model::event::Kind;
 use model::work::{Key, Lane};
 use model::{EnvironmentId, OrganizationId, TemplateId, Time, UserId};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::db::{Json, Row, Select, params, readable, sql};
 use crate::{Error, Page, Read, Result, Scope, Tx, event, work};
@@ -222,8 +222,7 @@ pub async fn explain(
     reason.clone_into(&mut now.status_reason);
     (now.progress, now.updated_at) = (progress, tx.now());
     write(tx, now).await?;
-    let owner = Some(now.organization_id);
-    event::append(tx, Kind::Environment, now.id, owner, "progress", now).await
+    tell(tx, now, "progress").await
 }
 
 /// Writes an environment down as it is now, and appends what changed to the log.
@@ -285,16 +284,41 @@ pub async fn resync(tx: &mut Tx) -> Result<()> {
 
 /// Appends the environment's state to the log and wakes its worker.
 async fn note(tx: &mut Tx, now: &Environment, change: &str) -> Result<()> {
-    let owner = Some(now.organization_id);
-    event::append(tx, Kind::Environment, now.id, owner, change, now).await?;
+    tell(tx, now, change).await?;
     wake(tx, now.id);
     Ok(())
 }
 
-/// Tells users something about an environment that does not change it: a reminder.
-pub async fn tell(tx: &mut Tx, now: &Environment, change: &str) -> Result<()> {
+async fn tell(tx: &mut Tx, now: &Environment, change: &str) -> Result<()> {
     let owner = Some(now.organization_id);
-    event::append(tx, Kind::Environment, now.id, owner, change, now).await
+    event::append(tx, Kind::Environment, now.id, owner, change, &told(now)).await
+}
+
+/// What the log says of an environment: of parameters the names alone. They may become values of
+/// environment variables, which may be secret.
+fn told(now: &Environment) -> Value {
+    json!({
+        "id": now.id,
+        "organization_id": now.organization_id,
+        "name": now.name,
+        "description": now.description,
+        "tags": now.tags,
+        "templates": now.templates,
+        "parameter_names": now.parameters.keys().collect::<Vec<_>>(),
+        "on_drift": now.on_drift,
+        "status": now.status,
+        "status_reason": now.status_reason,
+        "status_since": now.status_since,
+        "progress": now.progress,
+        "entry_points": now.entry_points,
+        "is_cancelled": now.is_cancelled,
+        "destroy_at": now.destroy_at,
+        "created_by": now.created_by,
+        "generation": now.generation,
+        "created_at": now.created_at,
+        "updated_at": now.updated_at,
+        "destroyed_at": now.destroyed_at,
+    })
 }
 
 fn from_row(mut row: Row) -> Result<Environment> {

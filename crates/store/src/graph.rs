@@ -158,7 +158,9 @@ pub async fn around(
         }
         growing.add(&found, new);
     }
-    Ok(growing.done())
+    let mut graph = growing.done();
+    graph.is_truncated |= after.is_cut();
+    Ok(graph)
 }
 
 /// The edges of some subjects of one kind, in one direction.

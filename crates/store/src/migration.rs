@@ -11,6 +11,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0003_cluster_provider", include_str!("../migrations/0003_cluster_provider.sql")),
     ("0004_pool", include_str!("../migrations/0004_pool.sql")),
     ("0005_environment", include_str!("../migrations/0005_environment.sql")),
+    ("0006_resource_tried", include_str!("../migrations/0006_resource_tried.sql")),
 ];
 
 /// Brings the database up to date, in one transaction.

@@ -7,6 +7,7 @@
 pub mod log;
 pub mod secret;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use model::event::Kind;
@@ -14,9 +15,9 @@ use model::resource::{Link, Resource, Status};
 use model::template::{Act, Node};
 use model::work::{Key, Lane};
 use model::{EnvironmentId, OrganizationId, ResourceId};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::db::{Json, Row, Select, params, sql};
+use crate::db::{Json, Row, Select, batches, params, sql};
 use crate::{Error, Page, Read, Result, Scope, Tx, event, work};
 
 /// The worker that has executors carry out resources.
@@ -25,7 +26,7 @@ pub const WORKER: &str = "resource";
 macro_rules! columns {
     () => {
         "id, environment_id, organization_id, node, act, status, status_reason, status_since, progress, \
-         print, applied, outputs, link_kind, link_id, adopt, drift, unexpected, observed_at, attempts, fence, \
+         print, applied, tried, outputs, link_kind, link_id, adopt, drift, unexpected, observed_at, attempts, fence, \
          generation, created_at, updated_at"
     };
 }
@@ -65,6 +66,34 @@ pub async fn of(read: &mut Read, environment: EnvironmentId) -> Result<Vec<Resou
     );
     let rows = read.all(sql, params![environment]).await?;
     rows.into_iter().map(from_row).collect()
+}
+
+/// The same; nobody else changes one of them from here to the end of the transaction.
+pub async fn take_all(tx: &mut Tx, environment: EnvironmentId) -> Result<Vec<Resource>> {
+    let sql = sql!(
+        "UPDATE resource SET updated_at = updated_at WHERE environment_id = $1 AND deleted_at IS NULL"
+    );
+    tx.run(sql, params![environment]).await?;
+    of(tx, environment).await
+}
+
+/// What those of an environment's resources give that are called so and are there, by name.
+pub async fn outputs(
+    read: &mut Read,
+    environment: EnvironmentId,
+    names: &[String],
+) -> Result<BTreeMap<String, Map<String, Value>>> {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut found = BTreeMap::new();
+    for names in batches(&names) {
+        let select =
+            "SELECT name, outputs FROM resource WHERE deleted_at IS NULL AND print IS NOT NULL";
+        let select = Select::new(select).and("environment_id = ?", Some(&environment));
+        for mut row in select.text(" AND ").one_of("name", &names).all(read).await? {
+            found.insert(row.take()?, row.take::<Json<_>>()?.0);
+        }
+    }
+    Ok(found)
 }
 
 /// One resource.
@@ -180,7 +209,7 @@ async fn write(tx: &mut Tx, now: &Resource) -> Result<()> {
         "UPDATE resource SET executor = $2, node = $3, act = $4, status = $5, status_reason = $6, ",
         "status_since = $7, progress = $8, print = $9, applied = $10, outputs = $11, link_kind = $12, ",
         "link_id = $13, drift = $14, unexpected = $15, observed_at = $16, attempts = $17, ",
-        "generation = $18, updated_at = $19, adopt = $21 ",
+        "generation = $18, updated_at = $19, adopt = $21, tried = $22 ",
         "WHERE id = $1 AND deleted_at IS NULL AND fence = $20"
     );
     let link = now.link.as_ref();
@@ -208,7 +237,8 @@ async fn write(tx: &mut Tx, now: &Resource) -> Result<()> {
                 now.generation,
                 now.updated_at,
                 now.fence,
-                now.adopt
+                now.adopt,
+                Json(&now.tried)
             ],
         )
         .await?
@@ -230,6 +260,16 @@ pub async fn set_link(tx: &mut Tx, id: ResourceId, fence: i64, link: Option<&Lin
         0 => Err(Error::Conflict("another server has taken over this resource".into())),
         _ => Ok(()),
     }
+}
+
+/// The resource for which something of Paddock's own was made.
+pub async fn owner(read: &mut Read, link: &Link) -> Result<Option<Resource>> {
+    let sql = sql!(
+        "SELECT ",
+        columns!(),
+        " FROM resource WHERE link_kind = $1 AND link_id = $2 AND deleted_at IS NULL"
+    );
+    read.first(sql, params![link.kind, link.id]).await?.map(from_row).transpose()
 }
 
 /// Notes that a resource was looked at and nothing is new. Nobody is told.
@@ -328,6 +368,7 @@ fn from_row(mut row: Row) -> Result<Resource> {
         progress: row.take()?,
         print: row.take()?,
         applied: row.take::<Json<_>>()?.0,
+        tried: row.take::<Json<_>>()?.0,
         outputs: row.take::<Json<_>>()?.0,
         link: link(row.take()?, row.take()?),
         adopt: row.take()?,

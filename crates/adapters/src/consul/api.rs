@@ -168,7 +168,8 @@ impl Api {
                 "{name} takes only smaller transactions than the one for {prefix}: raise its \
                  limits.txn_max_req_len, or have smaller values"
             )),
-            (_, Some(datacenter)) if reply.says("No path to datacenter") => Fault::Unavailable(
+            // Who names one that is not there must not have all others wait.
+            (_, Some(datacenter)) if reply.says("No path to datacenter") => Fault::Refused(
                 format!("{name} knows no way to the datacenter “{datacenter}”: check its name"),
             ),
             _ => {

@@ -1,17 +1,11 @@
 //! Where a resource's keys are: a prefix of a datacenter, and the key in it that says whose it is.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use engine::port::Task;
-use model::Secret;
 use model::template::with::{self, ConsulKv};
 use serde::{Deserialize, Serialize};
 
 /// The key below a prefix that says whose the prefix is.
 pub(super) const MARK: &str = ".paddock";
-
-/// Under which name we have the places of a resource be kept.
-const KEPT: &str = "places";
 
 /// A prefix of a datacenter.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -50,31 +44,8 @@ pub(super) fn is_mark(key: &str) -> bool {
     key == MARK || key.strip_suffix(MARK).is_some_and(|folder| folder.ends_with('/'))
 }
 
-/// All places where something may have been made for a resource: a first try may have been told
-/// another one than the next, and was never finished.
-pub(super) fn all(task: &Task, datacenter: Option<&str>) -> BTreeSet<Place> {
-    let mut all = kept(task);
-    all.extend(told(task, datacenter));
-    all
-}
-
-/// What shall be kept of the places, if that is not so by now.
-pub(super) fn to_keep(task: &Task, datacenter: Option<&str>) -> BTreeMap<String, Secret> {
-    let all = all(task, datacenter);
-    if all == kept(task) {
-        return BTreeMap::new();
-    }
-    let text = serde_json::to_string(&all).expect("texts can be written as JSON");
-    BTreeMap::from([(KEPT.to_owned(), Secret::new(text))])
-}
-
-fn kept(task: &Task) -> BTreeSet<Place> {
-    let kept = task.kept.get(KEPT);
-    kept.and_then(|text| serde_json::from_str(text.reveal()).ok()).unwrap_or_default()
-}
-
 /// The place in what the resource shall be; none while that has expressions.
-fn told(task: &Task, datacenter: Option<&str>) -> Option<Place> {
+pub(super) fn told(task: &Task, datacenter: Option<&str>) -> Option<Place> {
     let wish: ConsulKv = with::read(&task.with).ok()?;
     let place = of(&wish, datacenter);
     let texts = [Some(&place.prefix), place.datacenter.as_ref()];

@@ -95,7 +95,8 @@ impl<E: Executor> Executor for Guarded<E> {
     }
 
     fn cancel<'a>(&'a self, task: &'a Task) -> Answer<'a, bool> {
-        Box::pin(self.guard.call(move || self.inner.cancel(task)))
+        // It stops what goes on here. To the breaker that is no news of the system.
+        self.inner.cancel(task)
     }
 
     fn keep<'a>(&'a self, task: &'a Task) -> Answer<'a, BTreeMap<String, Secret>> {

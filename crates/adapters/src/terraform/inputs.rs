@@ -19,6 +19,8 @@ pub struct Inputs {
     pub variables: Map<String, Value>,
     /// Variables that must not be seen. They win over the others.
     pub secret_variables: Map<String, Value>,
+    /// What such variables were before: it is still in the state, and must not be seen either.
+    pub past_secrets: Map<String, Value>,
     /// The state that was kept. The one in the folder is taken if it is newer.
     pub state: Option<Secret>,
     /// Which versions of providers were chosen, as they were kept.
@@ -47,7 +49,7 @@ impl Inputs {
         all
     }
 
-    /// Tells runs with different inputs apart; the state is none of them.
+    /// Tells runs with different inputs apart; the state and what is past are none of them.
     pub(super) fn print(&self) -> Vec<u8> {
         let all = serde_json::to_string(&self.all_variables()).unwrap_or_default();
         let files = self.files.as_ref().map(|files| template::files_print(files));

@@ -38,6 +38,8 @@ enum Aim {
     Plan(String),
     /// To make it.
     Make(String),
+    /// To take over what exists.
+    Adopt(String),
     /// To see whether it is as it was made.
     Look(String),
     /// To destroy it.
@@ -49,6 +51,7 @@ enum Aim {
 enum Outcome {
     Differences(Vec<Difference>),
     Outputs(Outputs),
+    Adopted,
     Gone,
 }
 
@@ -108,6 +111,8 @@ impl Modules {
         tell(task, workspace, &aim);
         if aim == Aim::Destroy {
             workspace.interrupt();
+        } else {
+            workspace.interrupt_overdue();
         }
         Ok(None)
     }
@@ -172,15 +177,26 @@ impl Modules {
         }
     }
 
-    /// Nobody looks at what is being changed.
+    /// Nobody looks at what is being changed, and whoever would have to wait for a turn comes again: the
+    /// worker has others to ask meanwhile.
     fn may_look(&self, task: &Task, workspace: &Workspace, aim: &Aim) -> Result<(), Fault> {
-        let is_free = match self.runs.look(&task.id.to_string()) {
-            Look::Waits(now) | Look::Goes(now) => now == *aim,
-            Look::Ended(..) => true,
-            Look::None => !workspace.is_busy(),
+        let (is_free, is_begun) = match self.runs.look(&task.id.to_string()) {
+            Look::Waits(now) | Look::Goes(now) => (now == *aim, true),
+            Look::Ended(of, _) => (true, of == *aim),
+            Look::None if workspace.is_busy() => {
+                workspace.interrupt_overdue();
+                (false, false)
+            }
+            Look::None => (true, false),
         };
-        let why = "a run of Terraform goes on there; it is looked at afterwards";
-        if is_free { Ok(()) } else { Err(Fault::Unavailable(why.into())) }
+        let why = if !is_free {
+            "a run of Terraform goes on there; it is looked at afterwards"
+        } else if !is_begun && self.runs.are_full() {
+            "as many runs of Terraform go on as may; it is looked at afterwards"
+        } else {
+            return Ok(());
+        };
+        Err(Fault::Unavailable(why.into()))
     }
 
     fn destroy_once(&self, task: &Task) -> Result<Doing<()>, Fault> {
@@ -222,25 +238,26 @@ impl Modules {
     }
 
     /// Imports what is not in the state yet. Asked again while it is applied, there is nothing to do.
-    async fn adopt_once(&self, task: &Task, what: &str) -> Result<Applied, Fault> {
+    fn adopt_once(&self, task: &Task, what: &str) -> Result<Applied, Fault> {
         let things = adopting::parse(what)?;
         let known = Applied { outputs: task.outputs.clone(), link: None };
         let workspace = of::workspace(&self.runner, task, &task.with)?;
-        let key = task.id.to_string();
-        match self.runs.look(&key) {
-            Look::Waits(Aim::Make(_)) | Look::Goes(Aim::Make(_)) | Look::Ended(Aim::Make(_), _) => {
-                return Ok(known);
+        let now = self.runs.look(&task.id.to_string());
+        if let Look::Waits(Aim::Make(_)) | Look::Goes(Aim::Make(_)) | Look::Ended(Aim::Make(_), _) =
+            now
+        {
+            return Ok(known);
+        }
+        let aim = Aim::Adopt(format!("{} {what}", print(task, &workspace)));
+        let work = workspace.clone();
+        let work = async move { work.adopt(&things).await.map(|()| Outcome::Adopted) };
+        match self.pursue(task, &workspace, aim, work)? {
+            Some(_) => Ok(known),
+            None => {
+                let why = "Terraform takes over what exists; it is asked again";
+                Err(Fault::Unavailable(why.into()))
             }
-            _ => self.runs.forget(&key),
         }
-        let held = workspace.held(false).await?;
-        workspace.init(&held).await?;
-        for thing in things {
-            let outcome = workspace.import(&held, &thing.address, &thing.id).await;
-            tell(task, &workspace, &Aim::Destroy);
-            outcome?;
-        }
-        Ok(known)
     }
 }
 
@@ -287,6 +304,6 @@ impl Executor for Modules {
     }
 
     fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Applied> {
-        Box::pin(self.adopt_once(task, what))
+        Box::pin(async move { self.adopt_once(task, what) })
     }
 }

@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -39,6 +40,9 @@ pub(super) const PLUGINS: &str = ".plugins";
 
 /// The file that says which process runs.
 const NOTE: &str = "process";
+/// The file that says that it was interrupted. Terraform that is interrupted twice ends without writing
+/// its state: of all who want to, only the one who has made this file does.
+const INTERRUPTED: &str = "process.interrupted";
 /// How often a group that was interrupted is looked at.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -48,9 +52,6 @@ const FLOOD_LOOK: Duration = Duration::from_secs(1);
 pub(super) const MOST_BYTES: u64 = 32 * 1024 * 1024;
 /// How long the program may take to say its version.
 const VERSION_PATIENCE: Duration = Duration::from_mins(1);
-/// The note of a process that was interrupted: Terraform that is interrupted twice ends without writing
-/// its state.
-const INTERRUPTED: &str = " interrupted";
 
 /// How a program ended.
 #[derive(Debug)]
@@ -69,11 +70,10 @@ pub(super) struct Running {
     child: Child,
     lock: Option<File>,
     group: Option<Pid>,
-    /// Terraform that is interrupted twice ends without writing its state.
     is_interrupted: bool,
     grace: Duration,
-    /// Says which process it is, for a server after this one.
-    note: PathBuf,
+    /// The folder that says which process it is, for a server after this one.
+    home: PathBuf,
 }
 
 impl Running {
@@ -86,6 +86,8 @@ impl Running {
         (lock, output, log): (File, File, File),
     ) -> io::Result<Self> {
         let inherited = lock.try_clone()?;
+        // Of one before it.
+        forget(home);
         let child = Command::new(&options.program)
             .args(words)
             .current_dir(at)
@@ -97,17 +99,21 @@ impl Running {
             .process_group(0)
             .spawn()?;
         let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-        let note = home.join(NOTE);
-        let _ = folder::write(&note, &child.id().unwrap_or_default().to_string());
-        let (grace, lock) = (options.grace, Some(lock));
-        Ok(Self { child, lock, group, is_interrupted: false, grace, note })
+        let _ = folder::write(&home.join(NOTE), &child.id().unwrap_or_default().to_string());
+        let (grace, lock, home) = (options.grace, Some(lock), home.to_owned());
+        Ok(Self { child, lock, group, is_interrupted: false, grace, home })
     }
 
     /// Waits for its end, and stops it if that takes too long, or if it writes too much to one of these.
     pub(super) async fn ended(mut self, within: Duration, logs: &[PathBuf]) -> io::Result<Ended> {
         let stopped = tokio::select! {
             ended = self.child.wait() => {
-                // What a module has left running on purpose is not ours to end.
+                // What a module has left running on purpose is not ours to end. What one that was
+                // killed has left is nobody's, and holds the lock.
+                let is_killed = ended.as_ref().is_ok_and(|ended| ended.signal().is_some());
+                if let Some(group) = self.group.filter(|_| is_killed) {
+                    let _ = kill_process_group(group, Signal::KILL);
+                }
                 self.over();
                 return ended.map(Ended::With);
             }
@@ -129,15 +135,31 @@ impl Running {
     }
 
     fn interrupt(&mut self, group: Pid) {
-        let _ = folder::remove(&self.note);
         if !std::mem::replace(&mut self.is_interrupted, true) {
-            let _ = kill_process_group(group, Signal::INT);
+            interrupt_once(&self.home, group);
         }
     }
 
     fn over(&mut self) {
-        let _ = folder::remove(&self.note);
+        forget(&self.home);
         self.group = None;
+    }
+}
+
+/// Nothing runs here any more. Whoever says so has the lock.
+fn forget(home: &Path) {
+    for name in [NOTE, INTERRUPTED] {
+        let _ = folder::remove(&home.join(name));
+    }
+}
+
+/// Interrupts a group unless somebody has. The note stays: should this server end before the group does,
+/// the next one kills it.
+fn interrupt_once(home: &Path, group: Pid) {
+    match File::create_new(home.join(INTERRUPTED)) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        // One that can't be noted is interrupted all the same.
+        _ => drop(kill_process_group(group, Signal::INT)),
     }
 }
 
@@ -151,35 +173,46 @@ async fn flooded(logs: &[PathBuf]) {
 
 /// Interrupts, once, what a server that is no more has left running in this folder. Asked again, it kills
 /// what has not ended after a while.
-pub(super) fn interrupt_left(home: &Path, at: &Path, grace: Duration) {
-    let note = home.join(NOTE);
-    let Some(text) = folder::read(&note).ok().flatten() else { return };
-    let (number, is_interrupted) = match text.strip_suffix(INTERRUPTED) {
-        Some(number) => (number, true),
-        None => (text.as_str(), false),
-    };
-    let Some((id, group)) = number.parse().ok().and_then(|id| Some((id, Pid::from_raw(id)?)))
-    else {
-        return;
-    };
-    // Its number may mean another process by now, or one of another machine.
-    let is_here = std::fs::read_link(format!("/proc/{id}/cwd"))
-        .is_ok_and(|cwd| at.canonicalize().is_ok_and(|at| at == cwd));
-    if !is_here {
-        let _ = folder::remove(&note);
-    } else if !is_interrupted {
-        let _ = folder::write(&note, &format!("{id}{INTERRUPTED}"));
-        let _ = kill_process_group(group, Signal::INT);
-    } else if age(&note) >= grace {
-        let _ = folder::remove(&note);
-        let _ = kill_process_group(group, Signal::KILL);
+pub(super) fn interrupt_left(home: &Path, grace: Duration) {
+    let Some(group) = noted(home) else { return };
+    match age(&home.join(INTERRUPTED)) {
+        None => interrupt_once(home, group),
+        Some(since) if since >= grace => drop(kill_process_group(group, Signal::KILL)),
+        Some(_) => {}
     }
 }
 
-/// How long ago a file was written.
-fn age(file: &Path) -> Duration {
-    let written = file.metadata().and_then(|found| found.modified());
-    written.ok().and_then(|at| at.elapsed().ok()).unwrap_or_default()
+/// Was what runs in this folder interrupted before, or has it run for longer than it may?
+pub(super) fn is_overdue(home: &Path, limit: Duration) -> bool {
+    age(&home.join(INTERRUPTED)).is_some() || age(&home.join(NOTE)).is_some_and(|age| age >= limit)
+}
+
+/// The group that the note of a folder names, if it runs there. Its number may mean another group by now,
+/// or one of another machine, whose note it stays.
+fn noted(home: &Path) -> Option<Pid> {
+    let group: i32 = folder::read(&home.join(NOTE)).ok()??.parse().ok()?;
+    let home = home.canonicalize().ok()?;
+    // Whoever has led it may be gone already.
+    let all = std::fs::read_dir("/proc").ok()?.flatten();
+    let mut processes = all.map(|entry| entry.path());
+    let is_here = |process: &Path| {
+        group_of(process) == Some(group)
+            && process.join("cwd").read_link().is_ok_and(|cwd| cwd.starts_with(&home))
+    };
+    processes.any(|process| is_here(&process)).then(|| Pid::from_raw(group))?
+}
+
+/// The group of a process, from its folder in `/proc`.
+fn group_of(process: &Path) -> Option<i32> {
+    let told = std::fs::read_to_string(process.join("stat")).ok()?;
+    // Its name, in brackets, may have anything in it; what follows are its state, its parent, its group.
+    told.rsplit_once(')')?.1.split_whitespace().nth(2)?.parse().ok()
+}
+
+/// How long ago a file was written, if it was.
+fn age(file: &Path) -> Option<Duration> {
+    let written = file.metadata().and_then(|found| found.modified()).ok()?;
+    Some(written.elapsed().unwrap_or_default())
 }
 
 /// What the program says of its version.
@@ -202,7 +235,7 @@ impl Drop for Running {
         let Some(group) = self.group else { return };
         self.interrupt(group);
         let until = Instant::now() + self.grace;
-        let lock = self.lock.take();
+        let (lock, home) = (self.lock.take(), self.home.clone());
         // A thread, because the runtime may be about to end. Its number can't mean another group as
         // long as one of the group lives.
         std::thread::spawn(move || {
@@ -210,10 +243,11 @@ impl Drop for Running {
             while test_kill_process_group(group).is_ok() {
                 if Instant::now() >= until {
                     let _ = kill_process_group(group, Signal::KILL);
-                    return;
+                    break;
                 }
                 std::thread::sleep(LOOK);
             }
+            forget(&home);
         });
     }
 }

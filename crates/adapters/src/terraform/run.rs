@@ -76,7 +76,7 @@ impl Workspace {
         let ended = self.start(held, &command, "init.log", "init.log").await?;
         drop(fetching);
         if ended.success() {
-            return Ok(());
+            return self.check_backend();
         }
         let said = folder::read_log(&self.at("init.log"));
         Err(self.failed(&command[0], ended, Complaint::all_from_text(&said), &said))

@@ -5,15 +5,20 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use engine::port::Fault;
 use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
+
+/// How long it is known what came of a run. Later it may be true no more: whoever asks has it run again.
+const KNOWN_FOR: Duration = Duration::from_mins(2);
 
 /// What is known of the last run of a key: what it is for, and what came of it.
 #[derive(Debug)]
 pub(super) enum Look<A, T> {
-    /// There was none, or it was forgotten.
+    /// There was none, or it was forgotten, or it has ended long ago.
     None,
     /// It has not had its turn.
     Waits(A),
@@ -29,6 +34,17 @@ struct Run<A, T> {
     has_begun: Arc<AtomicBool>,
     task: AbortHandle,
     outcome: Option<Result<T, Fault>>,
+    ended_at: Option<Instant>,
+}
+
+impl<A, T> Run<A, T> {
+    /// Has it ended long ago, or panicked, so that nobody will say how it ended?
+    fn is_past(&self) -> bool {
+        match self.ended_at {
+            Some(at) => at.elapsed() >= KNOWN_FOR,
+            None => self.task.is_finished(),
+        }
+    }
 }
 
 struct Known<A, T> {
@@ -56,11 +72,10 @@ where
     /// How the last run of a key is doing.
     pub(super) fn look(&self, key: &str) -> Look<A, T> {
         let known = lock(&self.known);
-        let Some(run) = known.runs.get(key) else { return Look::None };
+        let run = known.runs.get(key).filter(|run| !run.is_past());
+        let Some(run) = run else { return Look::None };
         match &run.outcome {
             Some(outcome) => Look::Ended(run.aim.clone(), outcome.clone()),
-            // It has panicked: nobody will say how it ended.
-            None if run.task.is_finished() => Look::None,
             None if run.has_begun.load(Ordering::Relaxed) => Look::Goes(run.aim.clone()),
             None => Look::Waits(run.aim.clone()),
         }
@@ -78,8 +93,8 @@ where
     {
         let mut known = lock(&self.known);
         while known.tasks.try_join_next().is_some() {}
-        let old = known.runs.get(key);
-        if old.is_some_and(|old| old.outcome.is_none() && !old.task.is_finished()) {
+        known.runs.retain(|_, run| !run.is_past());
+        if known.runs.get(key).is_some_and(|old| old.outcome.is_none()) {
             return;
         }
         known.last += 1;
@@ -88,16 +103,19 @@ where
         let (all, name) = (Arc::downgrade(&self.known), key.to_owned());
         let task = known.tasks.spawn(async move {
             // It is never closed.
-            let _turn = turns.acquire().await;
+            let turn = turns.acquire().await;
             begun.store(true, Ordering::Relaxed);
             let outcome = work.await;
+            // Whoever hears that it has ended may begin the next.
+            drop(turn);
             let Some(all) = all.upgrade() else { return };
             let mut known = lock(&all);
             if let Some(run) = known.runs.get_mut(&name).filter(|run| run.number == number) {
-                run.outcome = Some(outcome);
+                (run.outcome, run.ended_at) = (Some(outcome), Some(Instant::now()));
             }
         });
-        known.runs.insert(key.to_owned(), Run { aim, number, has_begun, task, outcome: None });
+        let run = Run { aim, number, has_begun, task, outcome: None, ended_at: None };
+        known.runs.insert(key.to_owned(), run);
     }
 
     /// Forgets the last run of a key; one that goes on is interrupted.
@@ -110,4 +128,35 @@ where
 
 fn lock<A, T>(known: &Mutex<Known<A, T>>) -> MutexGuard<'_, Known<A, T>> {
     known.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_came_of_a_run_is_known_for_a_while_and_then_dropped() {
+        let runs = Runs::new(1);
+        for key in ["a", "b"] {
+            runs.start(key, "look", async { Ok(7) });
+        }
+        tokio::time::sleep(Duration::from_secs(119)).await;
+        assert!(matches!(runs.look("a"), Look::Ended("look", Ok(7))));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(matches!(runs.look("a"), Look::None), "it may be true no more");
+        runs.start("c", "look", async { Ok(8) });
+        assert_eq!(lock(&runs.known).runs.len(), 1, "nobody else asks for them");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_goes_on_is_not_dropped_however_long_it_takes() {
+        let runs: Runs<_, ()> = Runs::new(1);
+        runs.start("a", "make", std::future::pending());
+        runs.start("b", "make", std::future::pending());
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        runs.start("c", "look", async { Ok(()) });
+        assert!(matches!(runs.look("a"), Look::Goes("make")));
+        assert!(matches!(runs.look("b"), Look::Waits("make")));
+        assert!(runs.are_full());
+    }
 }

@@ -90,10 +90,15 @@ impl Workspace {
         folder::write(&self.at(SEEN), &print(self.state_here().as_ref()))
     }
 
+    /// Is the state as our last run has left it, or does a run write it now?
+    pub(super) fn is_ours(&self, here: Option<&Secret>) -> bool {
+        let seen = folder::read(&self.at(SEEN));
+        seen.is_ok_and(|seen| seen.is_none_or(|seen| seen == print(here)))
+    }
+
     /// Says so if somebody else has changed the state since our last run had ended.
     pub(super) fn tell_unseen(&self, here: Option<&Secret>, newest: &Secret) -> io::Result<()> {
-        let seen = folder::read(&self.at(SEEN))?;
-        if seen.is_none_or(|seen| seen == print(here)) {
+        if self.is_ours(here) {
             return Ok(());
         }
         let serial = state::serial(newest).unwrap_or_default();

@@ -19,10 +19,13 @@ pub(super) fn newer(one: Option<Secret>, other: Option<Secret>) -> Option<Secret
 }
 
 /// Which of two counts: the one in the folder, or the one that was kept. Both do if somebody has put
-/// another one in place: then it is not ours to choose, and this says why.
+/// another one in place: then it is not ours to choose, and this says why. One that our own run has left
+/// here `is_ours`, however it differs: Terraform of old writes several with the same serial in one run,
+/// and one of the middle may have been kept.
 pub(super) fn chosen(
     here: Option<Secret>,
     kept: Option<Secret>,
+    is_ours: bool,
 ) -> Result<Option<Secret>, &'static str> {
     let (Some(one), Some(other)) = (here.as_ref().and_then(parsed), kept.as_ref().and_then(parsed))
     else {
@@ -34,7 +37,9 @@ pub(super) fn chosen(
         // Nothing is forgotten for the sake of one that knows of nothing.
         (false, true, false) => Ok(here),
         (false, false, true) => Ok(kept),
-        (true, ..) if one["serial"] == other["serial"] && content(one) != content(other) => {
+        (true, ..)
+            if !is_ours && one["serial"] == other["serial"] && content(one) != content(other) =>
+        {
             Err("it was edited (it differs from what Paddock keeps, and its serial does not)")
         }
         _ => Ok(newer(here, kept)),
@@ -127,13 +132,25 @@ mod tests {
             (of(1, "b", ""), false),
             (of(9, "b", ""), false),
         ] {
-            let chosen = chosen(here.clone(), ours.clone());
+            let chosen = chosen(here.clone(), ours.clone(), false);
             assert_eq!(chosen.is_ok(), good, "{}", position(here.as_ref()));
         }
         let empty = Some(state(9, ""));
         for (here, kept) in [(&ours, &empty), (&empty, &ours)] {
-            assert!(chosen(here.clone(), kept.clone()) == Ok(ours.clone()), "nothing is forgotten");
+            let chosen = chosen(here.clone(), kept.clone(), false);
+            assert!(chosen == Ok(ours.clone()), "nothing is forgotten");
         }
+    }
+
+    #[test]
+    fn what_our_own_run_has_left_counts_though_its_serial_is_the_same() {
+        let of = |resources: &str| {
+            let text = r#"{"version":3,"serial":3,"lineage":"a","resources":["#;
+            Some(Secret::new(format!("{text}{resources}]}}")))
+        };
+        let (end, middle) = (of("{},{}"), of("{}"));
+        assert!(chosen(end.clone(), middle.clone(), true) == Ok(end.clone()));
+        assert!(chosen(end, middle, false).is_err());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use model::resource::Difference;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::adopting::Thing;
 use super::dialect::{Dialect, with_path};
 use super::hidden::Hidden;
 use super::inputs::Outputs;
@@ -63,9 +64,18 @@ impl Workspace {
         self.planned(&held, LOOK).await
     }
 
-    /// Has a thing that exists be known to the state, as what the module calls `address`.
-    pub(super) async fn import(&self, held: &Held, address: &str, id: &str) -> Result<(), Fault> {
-        let command = Dialect::import(address, id, &self.variables());
+    /// Has things that exist be known to the state.
+    pub(super) async fn adopt(&self, things: &[Thing]) -> Result<(), Fault> {
+        let held = self.held(false).await?;
+        self.init(&held).await?;
+        for thing in things {
+            self.import(&held, thing).await?;
+        }
+        Ok(())
+    }
+
+    async fn import(&self, held: &Held, thing: &Thing) -> Result<(), Fault> {
+        let command = Dialect::import(&thing.address, &thing.id, &self.variables());
         match self.run(held, &command, "run.log", &[0]).await {
             // It was before.
             Err(fault) if is_managed(&fault) => Ok(()),

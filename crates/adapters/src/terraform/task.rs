@@ -29,18 +29,35 @@ pub(super) fn workspace(
         with::read(with).map_err(|invalid| Fault::Refused(invalid.to_string()))?;
     let folder = files::folder_of(&told.source);
     let (secret_variables, variables) = parted(told.variables, &task.files, folder);
+    let past_secrets = past_secrets(task);
     let limit = told.timeout_seconds.map(|seconds| Duration::from_secs(seconds.into()));
     let inputs = Inputs {
         module: folder.to_owned(),
         files: Some(task.files.clone()),
         variables,
         secret_variables,
+        past_secrets,
         state: task.kept.get(STATE).cloned(),
         providers: task.kept.get(PROVIDERS).cloned(),
         limit: Some(limit.unwrap_or(runner.options.timeout)),
         fence: Some(task.fence),
     };
     runner.workspace(&task.id.to_string(), inputs)
+}
+
+/// What secret variables were when it was last made, and when it was last tried.
+fn past_secrets(task: &Task) -> Map<String, Value> {
+    let kept = task.kept.get(WITH);
+    let kept: Option<Map<_, _>> = kept.and_then(|kept| serde_json::from_str(kept.reveal()).ok());
+    let mut past: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for with in task.applied.iter().chain(&kept) {
+        let Ok(told) = with::read::<with::Terraform>(with) else { continue };
+        let folder = files::folder_of(&told.source);
+        for (name, value) in parted(told.variables, &task.files, folder).0 {
+            past.entry(name).or_default().push(value);
+        }
+    }
+    past.into_iter().map(|(name, values)| (name, values.into())).collect()
 }
 
 /// Where the module of a resource runs as it was last tried; as it should be if it never was.
@@ -85,8 +102,9 @@ fn parted(
 
 /// What a resource gives to others: no output that is sensitive, or that has a secret in it.
 pub(super) fn applied(task: &Task, workspace: &Workspace, outputs: &Outputs) -> Applied {
-    let hidden =
-        Hidden::of(&workspace.inputs.secret_variables).and_outputs(workspace.state().as_ref());
+    let hidden = Hidden::of(&workspace.inputs.secret_variables)
+        .and_variables(&workspace.inputs.past_secrets)
+        .and_outputs(workspace.state().as_ref());
     let mut given = Map::new();
     for (name, value, is_sensitive) in outputs.all() {
         if is_sensitive {

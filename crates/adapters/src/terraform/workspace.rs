@@ -12,7 +12,7 @@ use std::time::Duration;
 use engine::port::Fault;
 use model::{Secret, name};
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
@@ -32,8 +32,11 @@ const VARIABLES_TOLD: &str = "variables.json";
 const SECRETS: &str = "secrets.json";
 pub(super) const PLANNED_SECRETS: &str = "hidden.json";
 
-/// Settles where the state is, whatever the module says: two keys must never share one.
-const OVERRIDE: &str = "paddock_override.tf.json";
+/// Settles where the state is, whatever the module says: two keys must never share one. Of all files that
+/// override others the last one counts, by name.
+const OVERRIDE: &str = "~paddock_override.tf.json";
+/// Where Terraform notes what it took for the place of the state.
+const BACKEND: &str = "data/terraform.tfstate";
 
 /// Whoever only looks whether a folder is taken holds it for a moment.
 const LOCK_TRIES: u32 = 10;
@@ -108,7 +111,15 @@ impl Workspace {
     /// Interrupts what a server that is no more has left running here. Terraform then writes down what
     /// there is, and ends. Asked again, what has not ended after a while is killed.
     pub fn interrupt(&self) {
-        process::interrupt_left(&self.folder, &self.cwd(), self.options.grace);
+        process::interrupt_left(&self.folder, self.options.grace);
+    }
+
+    /// Does the same if that has had its time, or was interrupted before.
+    pub(super) fn interrupt_overdue(&self) {
+        let limit = self.inputs.limit.unwrap_or(self.options.timeout);
+        if process::is_overdue(&self.folder, limit) && self.check_fence().is_ok() {
+            self.interrupt();
+        }
     }
 
     /// Takes the folder, so that nobody else runs anything in it. It may wait a little.
@@ -212,6 +223,22 @@ impl Workspace {
         folder::write(&self.cwd().join(OVERRIDE), &local.to_string())
     }
 
+    /// Is the state where it shall be? A module may have a file that moves it elsewhere: nothing would be
+    /// known of what it makes.
+    pub(super) fn check_backend(&self) -> Result<(), Fault> {
+        let noted: Value = self.read_json(BACKEND);
+        let path = noted["backend"]["config"]["path"].as_str().map(Path::new);
+        let is_ours = path == Some(&self.at("terraform.tfstate"));
+        if is_ours && noted["backend"]["type"] == "local" {
+            return Ok(());
+        }
+        Err(Fault::Refused(format!(
+            "the module {} keeps its state elsewhere than Paddock does; take the backend, or cloud, \
+             out of its files *_override.tf",
+            self.inputs.module
+        )))
+    }
+
     /// A command that needs the variables of a module that came with its files.
     pub(super) fn with_variables(&self, command: Vec<String>) -> Vec<String> {
         match self.inputs.files {
@@ -229,7 +256,8 @@ impl Workspace {
         let here = folder::read(&path).map_err(|error| self.unwritable(&error))?;
         let here = here.filter(|text| !text.trim().is_empty()).map(Secret::new);
         let known = &self.inputs.module;
-        let newest = state::chosen(here.clone(), self.kept()).map_err(|why| {
+        let is_ours = self.is_ours(here.as_ref());
+        let newest = state::chosen(here.clone(), self.kept(), is_ours).map_err(|why| {
             Fault::Refused(format!(
                 "somebody has changed the state of the module {known} in {}: {why}. Nothing was \
                  done. Put the right one in its place, or take it away to go on from the kept one",
@@ -264,8 +292,9 @@ impl Workspace {
     pub fn state(&self) -> Option<Secret> {
         // While Terraform writes, it can't be read.
         let here = self.state_here().filter(|state| state::serial(state).is_some());
+        let is_ours = self.is_ours(here.as_ref());
         // One that somebody else put there must not take the place of ours.
-        state::chosen(here, self.kept()).unwrap_or_else(|_| self.kept())
+        state::chosen(here, self.kept(), is_ours).unwrap_or_else(|_| self.kept())
     }
 
     pub(super) fn state_here(&self) -> Option<Secret> {
@@ -275,7 +304,9 @@ impl Workspace {
 
     /// May there be something that has to be destroyed?
     pub fn holds_something(&self) -> bool {
-        let newest = state::chosen(self.state_here(), self.kept());
+        let here = self.state_here();
+        let is_ours = self.is_ours(here.as_ref());
+        let newest = state::chosen(here, self.kept(), is_ours);
         newest.map_or(true, |newest| newest.is_some_and(|state| state::holds(&state)))
     }
 
@@ -307,6 +338,7 @@ impl Workspace {
     pub(super) fn hidden(&self) -> Hidden {
         let state = self.state();
         Hidden::of(&self.inputs.secret_variables)
+            .and_variables(&self.inputs.past_secrets)
             .and_variables(&self.read_json(SECRETS))
             .and_outputs(state.as_ref())
             .and_attributes(state.as_ref())
@@ -320,7 +352,7 @@ impl Workspace {
     }
 
     /// Credentials that the program gets from the server's environment.
-    fn passed_secrets(&self) -> Vec<serde_json::Value> {
+    fn passed_secrets(&self) -> Vec<Value> {
         let named = self.options.pass.iter().filter(|name| looks_secret(name));
         named.filter_map(|name| std::env::var(name).ok()).map(Into::into).collect()
     }

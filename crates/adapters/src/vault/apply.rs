@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::kv::{Found, Place};
 use super::look::{Look, State};
 use super::mark::{Issued, Made, Mark};
+use super::place::{self, At};
 use super::{ADOPTED, Secrets, certificate, generate, outputs, told};
 
 /// What a secret becomes.
@@ -22,8 +23,11 @@ struct Next {
 impl Secrets {
     pub(super) async fn bring(&self, task: &Task) -> Result<Applied, Fault> {
         let told = told(&task.with)?;
-        let (kv, prints, now) = (self.kv(&told).await?, self.prints(task), (self.now)());
+        let at = At::of(&told);
+        self.clear_all_but(task, &at).await?;
+        let (kv, prints, now) = (self.kv(&at).await?, self.prints(task), (self.now)());
         let there = kv.read().await?;
+        self.noted.add(task, at);
         self.may_change(task, &kv.place, there.as_ref())?;
         let there = match there {
             None => kv.claim(&Mark::new(task, &prints)).await?,
@@ -69,6 +73,10 @@ impl Secrets {
             ),
             Some(mark) if mark.fence > task.fence => {
                 format!("another server of Paddock has taken over {at} in {name}")
+            }
+            // Who has made it here puts a mark back that somebody has taken away.
+            None if task.applied.as_ref().and_then(place::told) == Some(at_of(place)) => {
+                return Ok(());
             }
             None if task.outputs.get(ADOPTED) != Some(&place.reference().into()) => format!(
                 "{at} exists in {name} and was not made by Paddock: choose another path, remove it, \
@@ -130,7 +138,7 @@ impl Secrets {
     /// What exists is remembered as taken over; the next apply leaves the mark.
     pub(super) async fn take_over(&self, task: &Task, what: &str) -> Result<Applied, Fault> {
         let told = told(&task.with)?;
-        let kv = self.kv(&told).await?;
+        let kv = self.kv(&At::of(&told)).await?;
         let (at, name) = (kv.place.reference(), self.session.peer().name());
         let path = kv.place.path.as_str();
         if ![path, &at, at.trim_start_matches("vault:")].contains(&what) {
@@ -150,6 +158,10 @@ impl Secrets {
         applied.outputs.insert(ADOPTED.into(), at.into());
         Ok(applied)
     }
+}
+
+fn at_of(place: &Place) -> At {
+    At { mount: place.mount.clone(), path: place.path.clone() }
 }
 
 /// Does a value stay? What was there before it was taken over does.

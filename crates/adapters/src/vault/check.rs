@@ -27,6 +27,10 @@ fn secret(told: &with::VaultSecret) -> Result<(), Invalid> {
     for (place, key) in values.chain(generated) {
         name(&format!("{place}.{key}"), key, told.certificate.is_some())?;
     }
+    if told.certificate.as_ref().is_some_and(|one| !is_visible(&one.common_name)) {
+        let detail = "must have visible characters only";
+        return Err(Invalid::new("certificate.common_name", detail));
+    }
     if told.values.len() + told.generate.len() > MAX_KEYS {
         let detail = format!("has more than {MAX_KEYS} keys with those to generate; use two paths");
         return Err(Invalid::new("values", detail));
@@ -40,12 +44,22 @@ fn secret(told: &with::VaultSecret) -> Result<(), Invalid> {
     }
 }
 
+/// Does every character have a shape? Vault takes no others beside a secret, where names are noted.
+fn is_visible(text: &str) -> bool {
+    // Behind another character, a mark that goes above it is one.
+    let has_shape = |c: char| match c {
+        ' '..='~' => true,
+        other => format!("a{other}").escape_debug().count() == 2,
+    };
+    text.chars().all(has_shape)
+}
+
 fn name(field: &str, key: &str, has_certificate: bool) -> Result<(), Invalid> {
     let detail = if key == FIELD {
         "is where Paddock keeps whose the secret is; call it otherwise".to_owned()
     } else if has_certificate && FIELDS.contains(&key) {
         format!("is part of the certificate; these are its names: {}", FIELDS.join(", "))
-    } else if key.is_empty() || key.len() > MAX_NAME_BYTES || key.chars().any(char::is_control) {
+    } else if key.is_empty() || key.len() > MAX_NAME_BYTES || !is_visible(key) {
         format!("the name of a key must have from 1 to {MAX_NAME_BYTES} bytes, all of them visible")
     } else if key.contains('#') {
         "the name of a key must not have # in it: references end with #key".to_owned()
@@ -53,4 +67,25 @@ fn name(field: &str, key: &str, has_certificate: bool) -> Result<(), Invalid> {
         return Ok(());
     };
     Err(Invalid::new(field.escape_debug().to_string(), detail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_visible() {
+        for (text, is) in [
+            ("password", true),
+            ("a b\"c\\d~", true),
+            ("ключ-é-e\u{301}-คีย์-名", true),
+            ("a\tb", false),
+            ("a\u{7f}", false),
+            ("no\u{a0}break", false),
+            ("zero\u{200d}width", false),
+            ("\u{202e}back", false),
+        ] {
+            assert_eq!(is_visible(text), is, "{text:?}");
+        }
+    }
 }

@@ -10,7 +10,7 @@ use reqwest::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::mark::{FIELD, Mark, is_replaced};
-use super::mount::Version;
+use super::mount::{Mounts, Version};
 use super::session::{Deed, Session};
 use crate::call::Reply;
 
@@ -62,6 +62,7 @@ pub(super) struct Found {
 /// A secret in Vault.
 pub(super) struct Kv<'a> {
     pub(super) session: &'a Session,
+    pub(super) mounts: &'a Mounts,
     pub(super) place: Place,
 }
 
@@ -74,6 +75,9 @@ impl Kv<'_> {
             (StatusCode::OK, _) => self.found(&reply).map(Some),
             (StatusCode::NOT_FOUND, Version::Two) => {
                 Ok(self.found(&reply).ok().filter(|found| found.version > 0))
+            }
+            (StatusCode::NOT_FOUND, Version::One) if reply.says("versioned K/V") => {
+                Err(self.changed())
             }
             (StatusCode::NOT_FOUND, Version::One) => Ok(None),
             _ => Err(self.session.fault(Deed::Read, &path, &reply, &[])),
@@ -206,6 +210,16 @@ impl Kv<'_> {
             return Ok(());
         }
         Err(self.session.fault(Deed::Delete, &path, &reply, &[]))
+    }
+
+    /// What was taken for version 1 is version 2: it was upgraded, or not told before.
+    fn changed(&self) -> Fault {
+        let (mount, name) = (&self.place.mount, self.session.peer().name());
+        self.mounts.forget(mount);
+        Fault::Unavailable(format!(
+            "the mount {mount} of {name} has version 2 of KV, which Paddock could not find out: allow \
+             read on {mount}/config in the policy of Paddock's token or role"
+        ))
     }
 
     fn overtaken(&self) -> Fault {

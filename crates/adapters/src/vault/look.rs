@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::kv::Found;
 use super::mark::Mark;
+use super::place::{self, At};
 use super::prints::Prints;
 use super::{ADOPTED, certificate, generate};
 
@@ -34,6 +35,8 @@ pub(super) struct Look<'a> {
     pub(super) prints: &'a Prints,
     /// Was it just taken over, so that its values stay whatever they are?
     is_adopted: bool,
+    /// Was it made here, and somebody has taken its mark away?
+    is_mark_lost: bool,
     now: Time,
 }
 
@@ -47,14 +50,18 @@ impl<'a> Look<'a> {
     ) -> Self {
         let mark = found.mark.as_ref().filter(|mark| mark.is_of(task));
         let is_adopted = task.outputs.contains_key(ADOPTED);
-        Self { told, found, mark, prints, is_adopted, now }
+        let was_made = task.applied.as_ref().and_then(place::told) == Some(At::of(told));
+        let is_mark_lost = was_made && found.mark.is_none();
+        Self { told, found, mark, prints, is_adopted, is_mark_lost, now }
     }
 
     /// How a value is found that is to be generated.
     pub(super) fn generated(&self, key: &str, one: &Generate) -> State {
         let Some(value) = self.found.fields.get(key) else { return State::Missing };
         let Some(made) = self.mark.and_then(|mark| mark.made.get(key)) else {
-            return State::Foreign;
+            // Its print is lost, too: what looks right is believed, as others use it.
+            let is_odd = self.is_mark_lost && !self.is_adopted && !generate::fits(one, value);
+            return if is_odd { State::Another } else { State::Foreign };
         };
         let is_made = if self.can_compare() {
             made.print == self.prints.of(key, value)

@@ -58,19 +58,28 @@ impl Mounts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(mount.to_owned(), version);
         Ok(version)
     }
+
+    /// Has it be asked for again.
+    pub(super) fn forget(&self, mount: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(mount);
+    }
 }
 
 /// The version, if that can be found out.
 async fn ask(session: &Session, mount: &str) -> Result<Option<Version>, Fault> {
     let path = format!("sys/internal/ui/mounts/{mount}");
     let reply = session.send(Deed::Read, &path, None).await?;
-    let is_hidden = reply.status == StatusCode::FORBIDDEN;
-    match reply.json::<Described>(session.peer()) {
-        Ok(found) if reply.status == StatusCode::OK => {
+    match reply.status {
+        StatusCode::OK => {
+            let found = reply.json::<Described>(session.peer())?;
             described(session, mount, &found.data).map(Some)
         }
         // It need not be there, nor be let through to Paddock.
-        _ => configured(session, mount, is_hidden).await,
+        StatusCode::FORBIDDEN => configured(session, mount, true).await,
+        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => {
+            configured(session, mount, false).await
+        }
+        _ => Err(session.fault(Deed::Read, &path, &reply, &[])),
     }
 }
 
@@ -111,6 +120,12 @@ async fn configured(
             let settings = &found["data"];
             let is_two = settings["max_versions"].is_u64() && settings["cas_required"].is_boolean();
             Ok(Some(if is_two { Version::Two } else { Version::One }))
+        }
+        StatusCode::NOT_FOUND if reply.says("no handler for route") => {
+            let name = session.peer().name();
+            Err(Fault::Refused(format!(
+                "{name} has no mount {mount}: make it, or name another one"
+            )))
         }
         StatusCode::NOT_FOUND => Ok(Some(Version::One)),
         // Version 2 answers calls that are meant for version 1 with 404: nothing is broken by them.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::kv::Found;
 use super::look::{Look, State};
+use super::place::At;
 use super::{Secrets, certificate, told};
 
 /// What is said in the place of a value.
@@ -16,7 +17,7 @@ const ANOTHER: &str = "(another)";
 impl Secrets {
     pub(super) async fn look_at(&self, task: &Task) -> Result<Observed, Fault> {
         let told = told(task.applied.as_ref().unwrap_or(&task.with))?;
-        let (kv, prints) = (self.kv(&told).await?, self.prints(task));
+        let (kv, prints) = (self.kv(&At::of(&told)).await?, self.prints(task));
         let place = kv.place.reference();
         let Some(found) = kv.read().await? else {
             let drift = vec![difference("path", Some(place.into()), None)];
@@ -37,7 +38,7 @@ impl Secrets {
     /// What applying would change.
     pub(super) async fn differences(&self, task: &Task) -> Result<Vec<Difference>, Fault> {
         let told = told(&task.with)?;
-        let (kv, prints) = (self.kv(&told).await?, self.prints(task));
+        let (kv, prints) = (self.kv(&At::of(&told)).await?, self.prints(task));
         let there = kv.read().await?;
         let is_new = there.is_none();
         let found = there.unwrap_or_default();
@@ -51,6 +52,8 @@ impl Secrets {
         all.extend(issued(&look));
         let gone = look.left_over().into_iter();
         all.extend(gone.map(|key| difference(key, None, Some("(made before)".into()))));
+        // The next step writes there.
+        self.noted.add(task, At::of(&told));
         Ok(all)
     }
 }

@@ -1,5 +1,7 @@
 //! Calls of Vault's API, signed in. Nothing secret gets into a fault.
 
+use std::time::Duration;
+
 use engine::port::Fault;
 use model::Secret;
 use reqwest::header::CONTENT_TYPE;
@@ -93,6 +95,17 @@ impl Session {
     /// Who is asked, for what its answers say.
     pub(super) fn peer(&self) -> &Peer {
         &self.wire.peer
+    }
+
+    /// Is Paddock known to Vault at all?
+    pub(super) async fn sign_in(&self) -> Result<(), Fault> {
+        self.tokens.get(&self.wire, None).await.map(drop)
+    }
+
+    /// Has a token that is good; how long nothing has to be done for it, unless it does not end.
+    pub(super) async fn keep_signed_in(&self) -> Result<Option<Duration>, Fault> {
+        self.sign_in().await?;
+        Ok(self.tokens.renewed_in().await)
     }
 
     /// One call. Who is not allowed to signs in once more first: a token may have been revoked.

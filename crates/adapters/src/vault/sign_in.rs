@@ -16,6 +16,10 @@ use super::{Now, SignIn};
 /// How soon to try again what could not be renewed.
 const TRY_AGAIN: Duration = Duration::from_secs(30);
 
+/// How old a token of a role must be to be replaced because of a refusal alone: the role may have got
+/// other policies since. A younger one has those that there are.
+const OLD: Duration = Duration::from_mins(2);
+
 /// Has a token, and keeps it good.
 pub(super) struct Tokens {
     how: SignIn,
@@ -28,6 +32,7 @@ struct Kept {
     /// How long it lasted when it was new; none for one that does not end.
     life: Option<Duration>,
     is_renewable: bool,
+    since: Time,
     until: Option<Time>,
     renew_at: Option<Time>,
 }
@@ -67,7 +72,7 @@ impl Kept {
         let life = (seconds > 0).then(|| Duration::from_secs(seconds));
         let until = life.map(|life| now + life);
         let renew_at = life.map(|life| now + life * 2 / 3);
-        Self { token, life, is_renewable, until, renew_at }
+        Self { token, life, is_renewable, since: now, until, renew_at }
     }
 
     fn granted(auth: Granted, now: Time) -> Self {
@@ -90,7 +95,7 @@ impl Tokens {
         let now = (self.now)();
         // What fails here is forgotten, and begun anew by the next.
         let good = match kept.take() {
-            Some(one) if Some(&one.token) == not => self.sign_in(wire, now).await?,
+            Some(one) if Some(&one.token) == not => self.replace(wire, one, now).await?,
             Some(one) if one.renew_at.is_none_or(|at| now < at) => one,
             Some(one) => self.prolong(wire, one, now).await?,
             None => self.sign_in(wire, now).await?,
@@ -100,6 +105,12 @@ impl Tokens {
         Ok(token)
     }
 
+    /// How long until the token has to be renewed; none if it does not end, or there is none.
+    pub(super) async fn renewed_in(&self) -> Option<Duration> {
+        let renew_at = self.kept.lock().await.as_ref()?.renew_at?;
+        Some(renew_at.since((self.now)()))
+    }
+
     async fn sign_in(&self, wire: &Wire, now: Time) -> Result<Kept, Fault> {
         match &self.how {
             SignIn::Token(token) => look_up(wire, token, now).await,
@@ -107,6 +118,19 @@ impl Tokens {
                 log_in(wire, role_id, secret_id, mount, now).await
             }
         }
+    }
+
+    /// Another token for one that was refused, or the same if another would be refused, too.
+    async fn replace(&self, wire: &Wire, one: Kept, now: Time) -> Result<Kept, Fault> {
+        let is_role = matches!(self.how, SignIn::AppRole { .. });
+        if is_role && now < one.since + OLD && look_up(wire, &one.token, now).await.is_ok() {
+            return Ok(one);
+        }
+        let next = self.sign_in(wire, now).await?;
+        if next.token != one.token {
+            give_back(wire, &one.token).await;
+        }
+        Ok(next)
     }
 
     /// Renews a token or gets another one. While it is good, it is used whatever else fails.
@@ -120,11 +144,15 @@ impl Tokens {
         }
         let is_over = one.is_over(now);
         let next = match &self.how {
-            SignIn::Token(_) if is_over => Err(ran_out(wire)),
-            SignIn::Token(_) => return Ok(put_off(one, now)),
-            SignIn::AppRole { .. } => self.sign_in(wire, now).await,
+            SignIn::Token(_) if !is_over => return Ok(put_off(one, now)),
+            // By our clock a token is over that another server, which has the same, may have renewed.
+            SignIn::Token(_) | SignIn::AppRole { .. } => self.sign_in(wire, now).await,
         };
         match next {
+            Ok(next) if !is_over => {
+                give_back(wire, &one.token).await;
+                Ok(next)
+            }
             Err(fault) if !is_over => {
                 tracing::warn!(%fault, "Paddock keeps its token at Vault, which ends soon");
                 Ok(put_off(one, now))
@@ -196,7 +224,16 @@ async fn renew(wire: &Wire, one: &Kept, now: Time) -> Result<Kept, Fault> {
         return Err(wire.peer.fault("renew Paddock's token", &reply, &[&one.token]));
     }
     let renewed = Kept::granted(reply.json::<Signed>(&wire.peer)?.auth, now);
-    Ok(Kept { token: one.token.clone(), life: one.life, ..renewed })
+    Ok(Kept { token: one.token.clone(), life: one.life, since: one.since, ..renewed })
+}
+
+/// Revokes a token of a role that was replaced, so that such don't pile up. One that can't be revoked
+/// ends by itself.
+async fn give_back(wire: &Wire, token: &Secret) {
+    let path = "auth/token/revoke-self";
+    if let Err(fault) = wire.send(Deed::Write, path, Some(&json!({})), Some(token)).await {
+        tracing::debug!(%fault, "a token at Vault that was replaced is not revoked");
+    }
 }
 
 fn ran_out(wire: &Wire) -> Fault {

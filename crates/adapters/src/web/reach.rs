@@ -4,10 +4,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::Options;
 
-/// Where clouds give a machine its credentials, beside the addresses of the link.
-const CREDENTIALS: [IpAddr; 2] = [
+/// Where clouds give a machine its credentials, or what it is told, beside the addresses of the link.
+const CREDENTIALS: [IpAddr; 3] = [
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
 ];
 
 /// An address that must not be asked.
@@ -15,7 +16,7 @@ const CREDENTIALS: [IpAddr; 2] = [
 pub(super) enum Forbidden {
     /// By nobody.
     #[error(
-        "{0} must not be asked: it is an address of this machine's link, or of no machine at all"
+        "{0} must not be asked: it is an address of this machine's link or cloud, or of no machine at all"
     )]
     Never(IpAddr),
     /// Not on this server.
@@ -89,6 +90,8 @@ mod tests {
             "fe80::1",
             "fd00:ec2::254",
             "100.100.100.200",
+            "168.63.129.16",
+            "::ffff:168.63.129.16",
             "255.255.255.255",
             "224.0.0.1",
             "ff02::1",

@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 use testing::programs::Consul;
 
 use crate::kv::{
-    apply, destroy, executor, made, many, next, object, refused, taken_over, task, unavailable,
-    values,
+    apply, destroy, executor, made, many, next, object, refused, taken_over, task, values,
 };
 
 fn difference(field: &str, made: Value, found: Value) -> Difference {
@@ -286,11 +285,14 @@ async fn a_first_try_elsewhere_is_not_forgotten() {
     let _running = consul.start();
     let kv = executor(&consul.url());
     let first = task(10, &values("first/", &json!({"a": "1"})));
+    assert!(kv.keep(&first).await.unwrap().is_empty(), "nothing was looked at yet");
+    kv.plan(&first).await.unwrap();
     let kept = kv.keep(&first).await.unwrap();
     apply(&kv, &first).await;
     // Nobody has heard that it was made, and by now another place is wanted.
     let with = object(&values("second/", &json!({"a": "1"})));
     let second = Task { with, kept: kept.clone(), ..taken_over(&first) };
+    kv.plan(&second).await.unwrap();
     let kept = kv.keep(&second).await.unwrap();
     let second = Task { kept, ..second };
     assert!(kv.keep(&second).await.unwrap().is_empty(), "it is kept");
@@ -312,6 +314,77 @@ async fn a_datacenter_can_be_named() {
     let with = json!({"prefix": "shop/", "values": {"a": "1"}, "datacenter": "dc1"});
     assert_eq!(apply(&kv, &task(10, &with)).await.outputs["datacenter"], "dc1");
     let with = json!({"prefix": "shop/", "values": {"a": "1"}, "datacenter": "dc9"});
-    let why = unavailable(kv.apply(&task(11, &with)).await);
-    assert!(why.contains("knows no way to the datacenter “dc9”"), "{why}");
+    let wrong = task(11, &with);
+    for why in [refused(kv.plan(&wrong).await), refused(kv.apply(&wrong).await)] {
+        assert!(why.contains("knows no way to the datacenter “dc9”"), "{why}");
+    }
+    // What is not there holds nothing up: neither the end nor the next try.
+    assert!(kv.keep(&wrong).await.unwrap().is_empty());
+    destroy(&kv, &wrong).await;
+    let right = Task { with: object(&values("web/", &json!({"a": "1"}))), ..wrong };
+    apply(&kv, &right).await;
+    destroy(&kv, &Task { kept: kv.keep(&right).await.unwrap(), ..made(&right) }).await;
+    assert_eq!(consul.keys("web/").await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_paddock_did_not_make_is_not_shown() {
+    let consul = Consul::prepare();
+    let _running = consul.start();
+    let kv = executor(&consul.url());
+    consul.put("shop/a", "s3cret").await;
+    // Who guesses right is told the same.
+    for guess in ["x", "s3cret"] {
+        let one = task(10, &values("shop/", &json!({"a": guess, "b": "2"})));
+        let Doing::Done(planned) = kv.plan(&one).await.unwrap() else { panic!("at once") };
+        assert_eq!(
+            planned,
+            [
+                difference("a", json!(guess), json!("(not made by Paddock)")),
+                difference("b", json!("2"), Value::Null),
+            ]
+        );
+    }
+    // Somebody has taken the mark of one away, and another has come.
+    let one = task(10, &values("web/", &json!({"a": "1", "b": "2"})));
+    apply(&kv, &one).await;
+    for pair in consul.tree("web/").await {
+        consul.delete(&pair.key).await;
+    }
+    let other = task(11, &values("web/", &json!({"a": "s3cret", "theirs": "s3cret"})));
+    apply(&kv, &other).await;
+    let seen = kv.observe(&made(&one)).await.unwrap();
+    let whose = difference(".paddock", json!(one.id.to_string()), json!(other.id.to_string()));
+    assert_eq!((seen.drift, seen.unexpected), (vec![whose], Vec::new()));
+    // A key that was given up, and that somebody else has made since, is theirs.
+    let two = task(12, &values("two/", &json!({"a": "1", "b": "2"})));
+    apply(&kv, &two).await;
+    apply(&kv, &next(&two, &values("two/", &json!({"a": "1"})))).await;
+    consul.put("two/b", "s3cret").await;
+    let drift = kv.observe(&made(&two)).await.unwrap().drift;
+    assert_eq!(drift, [difference("b", json!("2"), json!("(not made by Paddock)"))]);
+}
+
+#[tokio::test]
+async fn of_many_and_long_differences_a_part_is_shown() {
+    let consul = Consul::prepare();
+    let _running = consul.start();
+    let kv = executor(&consul.url());
+    let one = task(10, &values("shop/", &many(120, &"é".repeat(3000))));
+    apply(&kv, &one).await;
+    let one = made(&one);
+    for pair in consul.tree("shop/key/").await {
+        consul.put(&pair.key, &"x".repeat(5000)).await;
+    }
+    let Doing::Done(planned) = kv.plan(&one).await.unwrap() else { panic!("at once") };
+    let drift = kv.observe(&one).await.unwrap().drift;
+    assert_eq!(planned, drift);
+    assert_eq!(drift.len(), 51);
+    assert_eq!(drift[50], difference("…", Value::Null, json!("70 more keys differ")));
+    for one in &drift[..50] {
+        let (made, found) = (one.made.as_ref().unwrap(), one.found.as_ref().unwrap());
+        let (made, found) = (made.as_str().unwrap(), found.as_str().unwrap());
+        assert_eq!(made, format!("{}… (cut; it has 6000 bytes)", "é".repeat(512)));
+        assert_eq!(found, format!("{}… (cut; it has 5000 bytes)", "x".repeat(1024)));
+    }
 }

@@ -109,6 +109,14 @@ async fn a_token_without_rights_is_a_sentence_that_names_the_prefix() {
         assert!(why.contains(&expected) && why.contains("key_prefix"), "{why}");
         assert!(!why.contains(&token), "{why}");
     }
+    // A first try where nothing may be seen holds up neither the next one nor the end.
+    let wrong = task(12, &values("hidden/", &json!({"a": "1"})));
+    refused(kv.plan(&wrong).await);
+    let kept = kv.keep(&wrong).await.unwrap();
+    destroy(&kv, &Task { kept: kept.clone(), ..wrong }).await;
+    let right = task(12, &values("team/shop/web/", &json!({"a": "1"})));
+    let why = refused(kv.apply(&Task { kept, ..right }).await);
+    assert!(why.contains("belongs to the resource"), "it comes as far as that: {why}");
     // What may not be seen is not taken for something that is gone.
     let nobody = executor(&consul.url());
     let why = refused(nobody.observe(&made(&one)).await);
@@ -129,7 +137,9 @@ async fn down_and_back_again() {
     let said = until_open(async || kv.apply(&one).await).await;
     assert!(said[0].contains("can't be reached"), "{said:?}");
     assert!(matches!(kv.guard().health(), Health::Down { .. }));
-    assert!(!kv.keep(&one).await.unwrap().is_empty(), "what is kept is kept also then");
+    assert!(kv.keep(&one).await.unwrap().is_empty(), "nothing was made");
+    assert_eq!(kv.cancel(&one).await, Ok(true), "for that nobody has to be there");
+    assert!(matches!(kv.guard().health(), Health::Down { .. }), "nor was anybody");
     let running = consul.start();
     eventually(async || kv.apply(&one).await).await;
     assert_eq!(kv.guard().health(), Health::Up);
@@ -137,6 +147,7 @@ async fn down_and_back_again() {
     running.kill();
     until_open(async || kv.observe(&one).await).await;
     until_open(async || kv.destroy(&one).await).await;
+    assert!(!kv.keep(&one).await.unwrap().is_empty(), "what is kept is kept also then");
     let _running = consul.start();
     assert_eq!(eventually(async || kv.observe(&one).await).await, Observed::default());
     assert_eq!(eventually(async || kv.destroy(&one).await).await, Doing::Done(()));

@@ -198,7 +198,7 @@ async fn a_note_that_means_another_process_ends_nobody() {
     lock.try_lock().unwrap();
     let why = going(provider.remove(&order).await);
     assert_eq!(why, "The run of Terraform before is being ended.");
-    assert!(!world.folder(&order).join("process").exists(), "it was looked at");
+    assert!(world.folder(&order).join("process").exists(), "it may be one of another machine");
     // A signal may take a moment.
     tokio::time::sleep(Duration::from_millis(100)).await;
     let ended = other.try_wait().unwrap();

@@ -12,7 +12,7 @@ use model::{EnvironmentId, OrganizationId, ResourceId, Secret, UserId, Xid};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-use super::kubernetes::refused;
+use super::kubernetes::{refused, unavailable};
 use super::terraform::{PASSWORD, PATIENCE, STEPS};
 
 /// Two things, one of which changes with a variable and with a file; and a module beside it.
@@ -78,6 +78,25 @@ impl Bed {
         bed.file("steps/main.tf", STEPS);
         let task = bed.task("steps", json!({"dir": bed.path(), "password": PASSWORD}));
         (bed, task)
+    }
+
+    /// A program that plays Terraform: it begins as that does, and then does what the script says.
+    pub(crate) fn play(&mut self, script: &str) {
+        let program = self.path().join("player");
+        let begin = r#"#!/bin/sh
+case $1 in
+version) echo Terraform v1.9.0; exit;;
+init)
+    mkdir -p "$TF_DATA_DIR"
+    backend="{\"type\": \"local\", \"config\": {\"path\": \"$HOME/terraform.tfstate\"}}"
+    echo "{\"backend\": $backend}" > "$TF_DATA_DIR/terraform.tfstate"
+    exit;;
+esac
+"#;
+        std::fs::write(&program, format!("{begin}cd {}\n{script}", self.path().display())).unwrap();
+        let rights = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        std::fs::set_permissions(&program, rights).unwrap();
+        self.options.program = program;
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -193,6 +212,24 @@ pub(crate) async fn apply(executor: &Modules, task: &mut Task) -> Result<Applied
 
 pub(crate) async fn destroy(executor: &Modules, task: &mut Task) -> Result<(), Fault> {
     settle(executor, task, async |executor, task| executor.destroy(task).await).await
+}
+
+/// Takes over what exists, as the worker does: what passes is asked again.
+pub(crate) async fn adopt(
+    executor: &Modules,
+    task: &mut Task,
+    what: &str,
+) -> Result<Applied, Fault> {
+    let began = Instant::now();
+    loop {
+        let answer = executor.adopt(task, what).await;
+        keep(executor, task).await;
+        match answer {
+            Err(Fault::Unavailable(why)) => assert!(began.elapsed() < PATIENCE, "{why}"),
+            answer => return answer,
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// Plans and makes it to its end.
@@ -419,6 +456,11 @@ async fn what_exists_is_adopted_and_then_changed() {
     let what = "terraform_data.disk=known-7";
     // As the worker does: planned first, then adopted before every apply.
     plan(&executor, &mut task).await.unwrap();
+    let why = unavailable(executor.adopt(&task, what).await);
+    assert_eq!(why, "Terraform takes over what exists; it is asked again", "nobody waits for it");
+    adopt(&executor, &mut task, what).await.unwrap();
+    assert!(task.kept["state"].reveal().contains("known-7"), "it is kept before it is applied");
+    executor.apply(&task).await.unwrap();
     let made = settle(&executor, &mut task, async |executor, task| {
         executor.adopt(task, what).await?;
         executor.apply(task).await
@@ -429,14 +471,14 @@ async fn what_exists_is_adopted_and_then_changed() {
     assert_eq!(attributes["id"], "known-7", "it was taken over, not made");
     let said = task.log.take();
     assert!(said.iter().any(|line| line.contains("Import prepared")), "{said:?}");
-    executor.adopt(&task, what).await.unwrap();
+    adopt(&executor, &mut task, what).await.unwrap();
     assert_eq!(drift(&executor, &task).await, Vec::<String>::new());
     for (what, why) in [
         ("terraform_data.nowhere=1", "nowhere"),
         ("disk", "address=id"),
         ("-config=/etc", "address=id"),
     ] {
-        let told = refused(executor.adopt(&task, what).await);
+        let told = refused(adopt(&executor, &mut task, what).await);
         assert!(told.contains(why), "{told}");
     }
 }

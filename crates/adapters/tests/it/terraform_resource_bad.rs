@@ -80,6 +80,31 @@ async fn a_module_that_prints_secrets_is_contained() {
     assert!(!bed.folder(&task).join("show.json").exists());
 }
 
+#[tokio::test]
+async fn what_a_secret_was_before_is_not_seen_either() {
+    let mut bed = Bed::new();
+    // It is a secret by its name alone: Terraform does not know.
+    let text = "variable \"password\" {}\nresource \"terraform_data\" \"x\" {\n input = \"of ${var.password}\"\n}\n";
+    bed.file("user/main.tf", text);
+    let executor = bed.executor();
+    let mut task = bed.task("user", json!({"password": "old-s3cret"}));
+    make(&executor, &mut task).await.unwrap();
+    change(&mut task, json!({"password": "new-s3cret"}));
+    let planned = plan(&executor, &mut task).await.unwrap();
+    assert_eq!(
+        planned.iter().map(line).collect::<Vec<_>>(),
+        ["terraform_data.x.input: \"of •••\" → \"of •••\""]
+    );
+    // What was only tried is in the state, too.
+    apply(&executor, &mut task).await.unwrap();
+    let made = task.applied.clone();
+    change(&mut task, json!({"password": "newest-s3cret"}));
+    task.applied = made;
+    let planned = plan(&executor, &mut task).await.unwrap();
+    assert_eq!(planned.len(), 1, "{planned:?}");
+    check(&task.log.take().join("\n"), &planned);
+}
+
 fn check(said: &str, planned: &[model::resource::Difference]) {
     let all = format!("{said}{}", planned.iter().map(line).collect::<String>());
     assert!(!all.contains("s3cret") && !all.contains("czNjcmV0"), "{all}");
@@ -182,6 +207,30 @@ async fn the_module_s_own_variables_and_backend_do_not_count() {
     assert_eq!(made.outputs["a"], "of the template");
     assert!(task.kept["state"].reveal().contains("of the template"));
     assert!(!bed.folder(&task).join("elsewhere.tfstate").exists());
+}
+
+#[tokio::test]
+async fn a_module_that_moves_its_state_is_kept_from_it_or_refused() {
+    for program in ["PADDOCK_TEST_TERRAFORM", "PADDOCK_TEST_TERRAFORM_011"] {
+        let mut bed = Bed::with(program);
+        let elsewhere = bed.path().join("elsewhere.tfstate");
+        let moved = format!(
+            "terraform {{\n backend \"local\" {{\n  path = \"{}\"\n }}\n}}\n",
+            elsewhere.display()
+        );
+        bed.file("own/main.tf", "output \"a\" {\n value = \"made\"\n}\n");
+        bed.file("own/state_override.tf", &moved);
+        let mut task = bed.task("own", json!({}));
+        make(&bed.executor(), &mut task).await.unwrap();
+        assert!(task.kept["state"].reveal().contains("made"), "{program}");
+        // One that comes after ours.
+        bed.file("own/~~_override.tf", &moved);
+        task.files = Arc::new(bed.files.clone());
+        change(&mut task, json!({}));
+        let why = refused(plan(&bed.executor(), &mut task).await);
+        assert!(why.starts_with("the module own keeps its state elsewhere"), "{program}: {why}");
+        assert!(!elsewhere.exists(), "{program}");
+    }
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use adapters::terraform::Modules;
 use engine::port::{Doing, Executor, Task};
 use serde_json::{Value, json};
 
-use super::kubernetes::refused;
+use super::kubernetes::{refused, unavailable};
 use super::terraform::PATIENCE;
 use super::terraform_faults::is_running;
 use super::terraform_resource::{
@@ -30,6 +30,9 @@ async fn stop(executor: &Modules, task: &mut Task) {
     }
     keep(executor, task).await;
 }
+
+/// Does not care.
+const DEAF: &str = "trap '' INT TERM; echo begun >> log; while [ -e log ]; do sleep 0.1; done";
 
 fn count(bed: &Bed, line: &str) -> usize {
     bed.log().iter().filter(|known| *known == line).count()
@@ -140,18 +143,8 @@ async fn cancelling_stops_the_run_of_another_server() {
 async fn what_does_not_listen_is_killed() {
     let (mut bed, _) = Bed::steps();
     bed.options.grace = Duration::from_secs(1);
-    // A program that plays Terraform, and does not care.
-    let deaf = bed.path().join("deaf");
-    let script = format!(
-        "#!/bin/sh\ncase $1 in version) echo Terraform v1.9.0; exit;; init) exit;; esac\n\
-         trap '' INT TERM\necho begun >> {0}/log\nwhile [ -d {0} ]; do sleep 0.1; done\n",
-        bed.path().display()
-    );
-    std::fs::write(&deaf, script).unwrap();
-    let rights = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-    std::fs::set_permissions(&deaf, rights).unwrap();
-    bed.options.program = deaf.clone();
-    let deaf = deaf.display().to_string();
+    bed.play(DEAF);
+    let deaf = bed.options.program.display().to_string();
     for is_own in [true, false] {
         let mut task = bed.task("steps", json!({}));
         let executor = bed.executor();
@@ -163,6 +156,102 @@ async fn what_does_not_listen_is_killed() {
         stop(if is_own { &executor } else { &other }, &mut task).await;
         assert!(!is_running(&deaf), "own: {is_own}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_cancelled_is_interrupted_once() {
+    let (mut bed, mut task) = Bed::steps();
+    bed.play(
+        "trap 'echo interrupted >> log' INT; echo begun >> log; until [ -e gate ]; do sleep 0.1; done",
+    );
+    let executor = bed.executor();
+    executor.plan(&task).await.unwrap();
+    bed.until_log("begun").await;
+    assert_eq!(executor.cancel(&task).await, Ok(false));
+    bed.until_log("interrupted").await;
+    assert!(bed.folder(&task).join("process").exists(), "the next server would know of it");
+    for _ in 0..5 {
+        assert_eq!(executor.cancel(&task).await, Ok(false));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(bed.log(), ["begun", "interrupted"], "a second time would lose the state");
+    bed.open_gate();
+    stop(&executor, &mut task).await;
+    for note in ["process", "process.interrupted"] {
+        assert!(!bed.folder(&task).join(note).exists(), "what has ended leaves no {note}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_had_interrupted_before_it_ended_is_killed_by_the_next() {
+    let (mut bed, mut task) = Bed::steps();
+    bed.play(DEAF);
+    // It ends before it could kill anybody.
+    bed.options.grace = Duration::from_hours(1);
+    let executor = bed.executor();
+    executor.plan(&task).await.unwrap();
+    bed.until_log("begun").await;
+    let process = std::fs::read_to_string(bed.folder(&task).join("process")).unwrap();
+    drop(executor);
+    task.fence += 1;
+    bed.options.grace = Duration::from_secs(1);
+    let (next, began) = (bed.executor(), Instant::now());
+    // One that was killed and not yet waited for has no command line.
+    let is_alive =
+        || std::fs::read(format!("/proc/{process}/cmdline")).is_ok_and(|l| !l.is_empty());
+    while is_alive() {
+        assert!(began.elapsed() < PATIENCE, "it holds the folder for ever");
+        next.plan(&task).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_has_outlived_its_server_has_a_limit() {
+    let (bed, mut task) = Bed::steps();
+    let executor = bed.executor();
+    begun(&bed, &executor, &mut task).await;
+    task.fence += 1;
+    let (next, folder) = (bed.executor(), bed.folder(&task));
+    next.apply(&task).await.unwrap();
+    assert!(!folder.join("process.interrupted").exists(), "it has its time");
+    let note = std::fs::File::options().append(true).open(folder.join("process")).unwrap();
+    let long_ago = note.metadata().unwrap().modified().unwrap() - Duration::from_hours(2);
+    note.set_modified(long_ago).unwrap();
+    next.apply(&task).await.unwrap();
+    assert!(folder.join("process.interrupted").exists(), "it had its time");
+    bed.open_gate();
+    apply(&next, &mut task).await.unwrap();
+    assert_eq!(count(&bed, "+ first"), 1, "{:?}", bed.log());
+}
+
+#[tokio::test]
+async fn what_a_killed_program_has_started_is_killed_with_it() {
+    let (mut bed, mut task) = Bed::steps();
+    // Its child has the lock, as plugins do.
+    bed.play("exec 3<&0; sh -c 'touch log; while [ -e log ]; do sleep 0.1; done' & kill -KILL $$");
+    let executor = bed.executor();
+    for _ in 0..2 {
+        let why = unavailable(plan(&executor, &mut task).await);
+        assert!(why.contains("it was ended from outside"), "{why}");
+    }
+    stop(&executor, &mut task).await;
+}
+
+#[tokio::test]
+async fn a_state_that_was_kept_in_the_middle_of_our_own_run_does_not_stop_the_next() {
+    let bed = Bed::disk();
+    let executor = bed.executor();
+    let mut task = bed.task("disk", json!({"dir": bed.path(), "size": 1}));
+    make(&executor, &mut task).await.unwrap();
+    // Terraform 0.11 writes several with the same serial.
+    let mut middle = state(&task);
+    middle["resources"].as_array_mut().unwrap().pop();
+    task.kept.insert("state".into(), model::Secret::new(middle.to_string()));
+    plan(&executor, &mut task).await.unwrap();
+    assert_eq!(state(&task)["resources"].as_array().unwrap().len(), 2, "the whole one is kept");
+    make(&executor, &mut task).await.unwrap();
+    assert_eq!(bed.log(), ["+ other"], "nothing is made again");
 }
 
 #[tokio::test]
@@ -276,6 +365,8 @@ async fn only_as_many_run_as_may() {
     begun(&bed, &executor, &mut task).await;
     let mut other = bed.task("steps", json!({"dir": bed.path()}));
     other.id = model::ResourceId(model::Xid::new(1, [0; 5], 77));
+    let why = unavailable(executor.observe(&other).await);
+    assert!(why.starts_with("as many runs of Terraform go on as may"), "nobody waits: {why}");
     executor.plan(&other).await.unwrap();
     let answer = executor.plan(&other).await.unwrap();
     let Doing::Going { words, .. } = answer else { panic!("{answer:?}") };

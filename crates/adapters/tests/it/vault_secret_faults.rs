@@ -1,17 +1,17 @@
 //! Secrets in Vault when something is lost, somebody else is faster, or Paddock may not.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use adapters::vault::{Options, SignIn};
 use engine::port::{Executor, Fault, Task};
 use model::Secret;
 use serde_json::{Value, json};
-use testing::vault::{Lost, Rule};
+use testing::vault::{Lost, ROOT, Rule};
 
 use super::vault_secret::{apply, drift, executor, object, refused, task, told, unavailable};
 use super::vault_secret_kv2::{PLACE, World};
-use crate::fake::{Fake, Mood};
+use crate::fake::{Fake, Mood, http};
 
 fn with(mount: &str) -> Value {
     json!({
@@ -279,8 +279,183 @@ async fn who_is_overwritten_in_version_1_sees_it() {
     world.vault.put_before(3, "kv/shop/db", &json!({"password": "hunter2"}));
     let why = unavailable(apply(&executor, &mut db).await);
     assert!(why.contains("somebody else has changed vault:kv/shop/db"), "{why}");
-    let why = refused(apply(&executor, &mut db).await);
-    assert!(why.contains("was not made by Paddock"), "{why}");
+    // It was made here, so that its mark is put back; what others have written stays.
+    apply(&executor, &mut db).await.unwrap();
+    let made = world.vault.secret("kv/shop/db").unwrap();
+    assert_eq!((&made["password"], made["salt"].as_str().unwrap().len()), (&json!("hunter2"), 32));
+    assert_eq!(drift(&executor, &db).await, Vec::<String>::new());
+}
+
+/// Takes away all custom metadata, as somebody does by hand.
+async fn forget_notes(world: &World) {
+    let url = format!("{}/v1/secret/metadata/shop/db", world.vault.address());
+    let request = http().post(url).header("x-vault-token", ROOT);
+    let reply = request.body(json!({"custom_metadata": {}}).to_string()).send().await.unwrap();
+    assert!(reply.status().is_success(), "{reply:?}");
+}
+
+#[tokio::test]
+async fn a_mark_that_was_taken_away_is_put_back_by_whom_it_was_of_and_by_nobody_else() {
+    for mount in ["secret", "kv"] {
+        let (world, place) = (World::new().await, format!("{mount}/shop/db"));
+        let (executor, mut db) = (world.executor(), task(with(mount)));
+        apply(&executor, &mut db).await.unwrap();
+        let mut values = world.vault.secret(&place).unwrap();
+        let first = values.clone();
+        values.remove(".paddock");
+        values["pin"] = json!("that is none");
+        world.vault.put(&place, &values.into());
+        if mount == "secret" {
+            forget_notes(&world).await;
+        }
+        assert_eq!(drift(&executor, &db).await, [format!("owner: {} → nothing", db.id)]);
+        let mut other = task(with(mount));
+        other.id = "9m4e2mr0ui3e8a215n5g".parse().unwrap();
+        for elsewhere in [None, Some(object(json!({"mount": mount, "path": "shop/web"})))] {
+            other.applied = elsewhere;
+            let why = refused(executor.apply(&other).await);
+            assert!(why.contains("was not made by Paddock"), "{why}");
+        }
+        apply(&executor, &mut db).await.unwrap();
+        let made = world.vault.secret(&place).unwrap();
+        assert_eq!(made["password"], first["password"], "others use it");
+        assert_eq!(made["pin"].as_str().unwrap().len(), 6);
+        assert_eq!(drift(&executor, &db).await, Vec::<String>::new());
+        executor.destroy(&db).await.unwrap();
+        assert_eq!(world.vault.places(), Vec::<String>::new());
+    }
+}
+
+/// A first try that dies at that call; what it had Paddock keep before is kept. Was there such a call?
+async fn begin(world: &World, task: &mut Task, nth: usize) -> bool {
+    let executor = world.executor();
+    executor.plan(task).await.unwrap();
+    task.kept.extend(executor.keep(task).await.unwrap());
+    die_at(world, task, nth, Lost::After).await
+}
+
+#[tokio::test]
+async fn a_first_try_that_died_is_taken_away_though_nothing_but_its_place_is_known() {
+    for (mount, is_kept) in [("secret", true), ("secret", false), ("kv", true)] {
+        for nth in 0.. {
+            let (world, mut db) = (World::new().await, task(with(mount)));
+            let was_lost = begin(&world, &mut db, nth).await;
+            db.with = if is_kept {
+                let generate = json!({"password": {"length": "{{ parameters.length }}"}});
+                object(json!({"path": "{{ environment.name }}/db", "generate": generate}))
+            } else {
+                db.kept.clear();
+                object(json!({"path": "shop/db", "generate": "{{ parameters.all }}"}))
+            };
+            world.executor().destroy(&db).await.unwrap();
+            assert_eq!(world.vault.places(), Vec::<String>::new(), "{mount}, {is_kept}, {nth}");
+            assert!(nth < 50, "it never ends");
+            if !was_lost {
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_first_try_elsewhere_is_not_forgotten() {
+    for nth in 0.. {
+        let (world, mut db) = (World::new().await, task(with("secret")));
+        let was_lost = begin(&world, &mut db, nth).await;
+        let mut change = with("secret");
+        change["path"] = json!("shop/other");
+        told(&mut db, change);
+        apply(&world.executor(), &mut db).await.unwrap();
+        assert_eq!(world.vault.places(), ["secret/shop/other"], "{nth}");
+        world.executor().destroy(&db).await.unwrap();
+        assert_eq!(world.vault.places(), Vec::<String>::new(), "{nth}");
+        if !was_lost {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_first_try_where_nothing_may_be_seen_holds_up_neither_the_next_nor_the_end() {
+    let world = World::new().await;
+    let all = "create read update patch delete";
+    let rules = ["secret/data/shop/", "secret/metadata/shop/", "kv/"].map(|at| Rule::new(at, all));
+    world.vault.make_token("l1mited", &rules, 0, false);
+    let limited = world.with_token("l1mited");
+    for wrong in [json!({"path": "hidden/db"}), json!({"path": "db", "mount": "nowhere"})] {
+        let mut db = task(wrong);
+        refused(limited.plan(&db).await);
+        db.kept.extend(limited.keep(&db).await.unwrap());
+        assert!(!db.kept.contains_key("places"));
+        // Who is not signed in at all can't say that.
+        refused(world.with_token("b0gus").destroy(&db).await);
+        limited.destroy(&db).await.unwrap();
+        told(&mut db, json!({"path": "shop/db", "generate": {"password": {}}}));
+        apply(&limited, &mut db).await.unwrap();
+        limited.destroy(&db).await.unwrap();
+        assert_eq!(world.vault.places(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn the_version_of_a_mount_is_not_guessed_from_an_answer_that_is_none() {
+    let mounts = Arc::new(Mutex::new((500, "1")));
+    let shared = mounts.clone();
+    let fake = Fake::start(move |asked| {
+        let (status, version) = *shared.lock().unwrap();
+        let invalid = "Invalid path for a versioned K/V secrets engine.";
+        match &*asked.path {
+            "/v1/auth/token/lookup-self" => (200, json!({"data": {"ttl": 0}})),
+            "/v1/sys/internal/ui/mounts/kv" if status == 200 => {
+                let options = json!({"version": version});
+                (200, json!({"data": {"path": "kv/", "type": "kv", "options": options}}))
+            }
+            "/v1/sys/internal/ui/mounts/kv" => (status, json!({"errors": ["it hurts"]})),
+            "/v1/kv/shop/db" if version == "2" => (404, json!({"warnings": [invalid]})),
+            _ => (404, json!({"errors": []})),
+        }
+    });
+    let fake = fake.await;
+    let sign_in = SignIn::Token(Secret::new("t0ken"));
+    let executor = executor(Options::new(&fake.address, sign_in), &Arc::default());
+    let db = task(json!({"mount": "kv", "path": "shop/db"}));
+    let set = |status, version| *mounts.lock().unwrap() = (status, version);
+    for status in [500, 502, 429] {
+        set(status, "1");
+        assert!(unavailable(executor.plan(&db).await).contains("it hurts"));
+    }
+    set(200, "1");
+    executor.plan(&db).await.unwrap();
+    // It is upgraded meanwhile.
+    set(200, "2");
+    let why = unavailable(executor.plan(&db).await);
+    assert!(why.contains("the mount kv") && why.contains("has version 2 of KV"), "{why}");
+    executor.plan(&db).await.unwrap();
+    assert_eq!(fake.asked().last().unwrap(), "GET /v1/kv/data/shop/db");
+}
+
+#[tokio::test]
+async fn a_mount_that_is_not_there_is_a_sentence() {
+    for is_told in [true, false] {
+        let world = World::new().await;
+        world.vault.tell_mounts(is_told);
+        let why = refused(world.executor().plan(&task(with("nowhere"))).await);
+        assert!(why.contains("has no mount nowhere"), "{why}");
+    }
+}
+
+#[tokio::test]
+async fn the_vault_of_these_tests_refuses_what_vault_refuses() {
+    let world = World::new().await;
+    for (path, body) in [
+        ("secret/metadata/a", json!({"custom_metadata": {"a": "no\u{a0}break"}})),
+        ("secret/metadata/a", json!({"custom_metadata": {"zero\u{200d}width": "a"}})),
+        ("pki/revoke", json!({"serial_number": "0a:01"})),
+    ] {
+        let url = format!("{}/v1/{path}", world.vault.address());
+        let request = http().post(url).header("x-vault-token", ROOT).body(body.to_string());
+        assert_eq!(request.send().await.unwrap().status(), 400, "{body}");
+    }
 }
 
 #[tokio::test]
@@ -392,6 +567,12 @@ async fn what_can_not_be_told_is_refused_before_anything_is_asked() {
         ),
         (json!({"path": "db", "generate": {".paddock": {}}}), "with.generate..paddock: is where"),
         (json!({"path": "db", "values": {"": "x"}}), "from 1 to 64 bytes"),
+        (json!({"path": "db", "values": {"no\u{a0}break": "x"}}), "all of them visible"),
+        (json!({"path": "db", "generate": {"zero\u{200d}width": {}}}), "all of them visible"),
+        (
+            json!({"path": "db", "certificate": {"role": "web", "common_name": "a\u{a0}b"}}),
+            "with.certificate.common_name: must have visible",
+        ),
         (json!({"path": "db", "values": {"a#b": "x"}}), "must not have #"),
         (
             json!({"path": "db", "values": {"a": "x".repeat(5000)}}),

@@ -33,6 +33,7 @@ fn count(world: &World, line: &str) -> usize {
 }
 
 const LOGIN: &str = "POST auth/approle/login";
+const REVOKE: &str = "POST auth/token/revoke-self";
 const RENEW: &str = "POST auth/token/renew-self";
 
 #[tokio::test]
@@ -63,6 +64,43 @@ async fn a_token_that_can_not_be_renewed_is_used_to_its_end_and_then_refused() {
         assert!(why.contains("has run out or was revoked; give a new one"), "{why}");
         assert!(!why.contains("t0ken"), "{why}");
     }
+}
+
+#[tokio::test]
+async fn a_token_that_another_server_has_renewed_is_good() {
+    let world = World::new().await;
+    world.vault.make_token("t0ken", &Rule::all(), 900, true);
+    let (one, two, db) = (world.with_token("t0ken"), world.with_token("t0ken"), db());
+    one.observe(&db).await.unwrap();
+    two.observe(&db).await.unwrap();
+    world.clock.advance(Duration::from_secs(610));
+    two.observe(&db).await.unwrap();
+    // By what the first one knows it is over by now.
+    world.clock.advance(Duration::from_secs(300));
+    one.observe(&db).await.unwrap();
+    world.clock.advance(Duration::from_secs(500));
+    one.observe(&db).await.unwrap();
+    assert_eq!(count(&world, RENEW), 2);
+}
+
+#[tokio::test]
+async fn a_token_is_kept_good_also_while_nothing_else_is_asked() {
+    let world = World::new().await;
+    world.vault.make_token("t0ken", &Rule::all(), 900, true);
+    let (executor, db) = (world.with_token("t0ken"), db());
+    let renewal = executor.renewal();
+    for _ in 0..10 {
+        world.clock.advance(renewal.once().await);
+    }
+    assert!(count(&world, RENEW) >= 8);
+    executor.observe(&db).await.unwrap();
+    // Nobody is there, and then somebody is.
+    world.clock.advance(Duration::from_secs(600));
+    world.vault.lose(0, Lost::Before);
+    assert_eq!(renewal.once().await, Duration::from_secs(30));
+    world.clock.advance(Duration::from_secs(30));
+    assert_eq!(renewal.once().await, Duration::from_secs(600));
+    assert_eq!(count(&world, RENEW), 2);
 }
 
 #[tokio::test]
@@ -112,6 +150,8 @@ async fn a_role_signs_in_again_when_its_token_can_not_be_prolonged() {
         world.vault.forget();
         world.clock.advance(Duration::from_secs(pass));
         executor.observe(&db).await.unwrap();
+        let revoked = world.vault.lines().iter().filter(|line| *line == REVOKE).count();
+        assert_eq!(revoked, usize::from(pass < 900), "what is over is not given back");
         assert_eq!(count(&world, LOGIN), 1, "{role:?}");
         executor.observe(&db).await.unwrap();
         assert_eq!(count(&world, LOGIN), 0, "{role:?}");
@@ -132,14 +172,20 @@ async fn a_role_whose_token_was_revoked_signs_in_once_more() {
 }
 
 #[tokio::test]
-async fn a_role_that_may_not_signs_in_once_more_and_is_then_refused() {
+async fn a_role_that_may_not_signs_in_once_more_when_its_token_is_old_and_gives_that_back() {
     let world = World::new().await;
     let rules = vec![Rule::new("secret/", "read"), Rule::new("kv/", "read")];
     world.vault.make_role("r0le-id", Role { rules, ..role(900, 0, true) });
     let (executor, db) = (with_role(&world, "s3cret-id", "approle"), db());
     let why = refused(executor.apply(&db).await);
     assert!(why.contains("allow create and update on secret/data/shop/db"), "{why}");
-    assert_eq!(count(&world, LOGIN), 2);
+    assert_eq!(count(&world, LOGIN), 1);
+    for (pass, logins) in [(100, 0), (30, 1), (0, 0), (100, 0), (30, 1)] {
+        world.clock.advance(Duration::from_secs(pass));
+        refused(executor.apply(&db).await);
+        let revoked = world.vault.lines().iter().filter(|line| *line == REVOKE).count();
+        assert_eq!((count(&world, LOGIN), revoked), (logins, logins), "after {pass} s");
+    }
 }
 
 #[tokio::test]

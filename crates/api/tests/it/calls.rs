@@ -518,7 +518,17 @@ fn environments(on: &Things) -> Vec<Entry> {
         (
             "POST /api/v1/environments/{id}/apply",
             json!({"parameters": {}}),
-            vec![("templates", References), ("parameters", Object), ("plan_hash", Text)],
+            vec![
+                ("templates", References),
+                ("parameters", Object),
+                ("tags", Labels),
+                ("description", OptionalName(1000)),
+                ("destroy_at", Time),
+                ("ttl", Life),
+                ("on_drift", OneOf),
+                ("adopt", Object),
+                ("plan_hash", Text),
+            ],
         ),
         ("POST /api/v1/environments/{id}/extend", json!({"ttl": "1h"}), vec![("ttl", Life)]),
         (

@@ -201,6 +201,7 @@ on_both_engines! {
         let past = "2001-01-01T00:00:00Z";
         for (field, value, named) in [
             ("name", Value::Null, "name"),
+            ("name", json!(""), "name"),
             ("destroy_at", json!(past), "destroy_at"),
             ("templates", json!(["shop@1.0.0", "shop@1.0.0"]), "templates[1]"),
             ("templates", json!(["shop@2.0.0"]), "templates[0]"),
@@ -213,7 +214,8 @@ on_both_engines! {
         ] {
             let mut body = wish.clone();
             body[field] = value;
-            names_field(&shop.ann.post("/api/v1/environments", body).await, named, named);
+            names_field(&shop.ann.post("/api/v1/environments", body.clone()).await, named, named);
+            names_field(&shop.ann.put("/api/v1/environment", body).await, named, named);
         }
         let mut both = wish.clone();
         (both["ttl"], both["destroy_at"]) = (json!("1h"), json!("2101-01-01T00:00:00Z"));

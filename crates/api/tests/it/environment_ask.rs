@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use testing::on_both_engines;
 
-use crate::shop::{Shop, listed, path};
+use crate::shop::{SHOP, Shop, listed, path};
 use crate::world::{names_field, refused, sentences};
 
 on_both_engines! {
@@ -122,6 +122,90 @@ on_both_engines! {
         assert_eq!(adopt("part-0", "old/part").await.expect(202)["status"], "pending");
         shop.executor.held().refuses.clear();
         shop.ask(&id, "retry", json!(null)).await.expect(202);
+        shop.until(&id, "deployed").await;
+        assert!(shop.executor.held().asked.contains(&"adopt old/part".to_owned()));
+    }
+
+    async fn a_change_is_done_as_a_whole(engine: Engine) {
+        let shop = Shop::open(engine).await;
+        let extra = "resources:\n  - {name: extra, executor: vault-secret, with: {path: extra}}\n";
+        let next = SHOP.replace("1.0.0", "1.1.0").replace("resources:\n", extra);
+        shop.publish(&next).await.expect(201);
+        let id = shop.deployed(json!({"size": 1})).await;
+        let plan = shop.ask(&id, "plan", json!({"templates": ["shop@1.1.0"]})).await.expect(200);
+        let said = json!({
+            "templates": ["shop@1.1.0"], "tags": {"stage": "next"}, "description": "Moved",
+            "on_drift": "repair", "ttl": "2h", "adopt": {"extra": "old/extra"}, "plan_hash": plan["hash"],
+        });
+        let now = shop.ask(&id, "apply", said).await.expect(202);
+        assert_eq!((&now["generation"], &now["status"]), (&json!(2), &json!("deploying")));
+        let now = shop.until(&id, "deployed").await;
+        assert_eq!((&now["templates"], &now["tags"]), (&json!(["shop@1.1.0"]), &json!({"stage": "next"})));
+        assert_eq!((&now["description"], &now["on_drift"]), (&json!("Moved"), &json!("repair")));
+        assert!(now["destroy_at"].is_string(), "{now:#}");
+        assert!(shop.executor.held().asked.contains(&"adopt old/extra".to_owned()));
+
+        // What is not said stays.
+        shop.ask(&id, "apply", json!({"parameters": {"size": 2}})).await.expect(202);
+        let later = shop.until(&id, "deployed").await;
+        for field in ["templates", "tags", "description", "on_drift", "destroy_at"] {
+            assert_eq!(later[field], now[field], "{field}");
+        }
+    }
+
+    async fn a_change_that_is_refused_leaves_nothing_behind(engine: Engine) {
+        let shop = Shop::open(engine).await;
+        let id = shop.deployed(json!({"size": 1})).await;
+        let (before, events) = (shop.get(&id).await, shop.log().await);
+        let said = json!({
+            "parameters": {"size": 2}, "tags": {"a": "b"}, "description": "Other", "on_drift": "repair",
+            "ttl": "2h", "adopt": {"part-1": "old/part"},
+        });
+        let with = |field: &str, value: Value| {
+            let mut body = said.clone();
+            body[field] = value;
+            shop.ask(&id, "apply", body)
+        };
+        let stale = with("plan_hash", json!("5e1f")).await;
+        refused(&stale, "another plan");
+        assert_eq!(stale.status, 409);
+        for (field, value, named) in [
+            ("adopt", json!({"base": "old/base"}), "adopt.base"),
+            ("adopt", json!({"part-1": "old/part", "nobody": "x"}), "adopt.nobody"),
+            ("adopt", json!({"part-2": "x"}), "adopt.part-2"),
+            ("adopt", json!({"part-1": ""}), "adopt.part-1"),
+            ("tags", json!({"": "b"}), "tags"),
+            ("on_drift", json!("panic"), "on_drift"),
+            ("ttl", json!("soon"), "ttl"),
+            ("destroy_at", json!("2001-01-01T00:00:00Z"), "ttl"),
+            ("description", json!("a\nb"), "description"),
+            ("parameters", json!({"size": 10}), "parameters.size"),
+        ] {
+            names_field(&with(field, value.clone()).await, named, &value.to_string());
+        }
+        assert_eq!(shop.get(&id).await, before);
+        assert_eq!(shop.log().await, events);
+    }
+
+    async fn what_does_not_rest_is_not_changed_in_part(engine: Engine) {
+        let shop = Shop::still(engine).await;
+        shop.publish(SHOP).await.expect(201);
+        let id = shop.create(json!({"size": 1})).await;
+        let (before, events) = (shop.get(&id).await, shop.log().await);
+        let said = json!({"tags": {"a": "b"}, "ttl": "2h", "adopt": {"base": "old/base"}});
+        assert_eq!(shop.ask(&id, "apply", said).await.status, 409);
+        assert_eq!(shop.get(&id).await, before);
+        assert_eq!(shop.log().await, events);
+    }
+
+    async fn what_was_never_made_takes_over_what_exists_with_a_change(engine: Engine) {
+        let shop = Shop::open(engine).await;
+        shop.executor.held().refuses.insert("settings".into());
+        let id = shop.create(json!({"size": 1})).await;
+        shop.until(&id, "failed").await;
+        shop.executor.held().refuses.clear();
+        let said = json!({"parameters": {"color": "blue"}, "adopt": {"part-0": "old/part"}});
+        shop.ask(&id, "apply", said).await.expect(202);
         shop.until(&id, "deployed").await;
         assert!(shop.executor.held().asked.contains(&"adopt old/part".to_owned()));
     }

@@ -1,8 +1,13 @@
 //! Graphs as callers see them: JSON, DOT and SVG, whose things are in them, and what is refused.
 
+use model::event::Actor;
+use model::resource::Link;
+use model::{ClusterId, Resources};
 use serde_json::{Value, json};
-use testing::{Client, on_both_engines};
+use store::Scope;
+use testing::{Client, on_both_engines, rows};
 
+use crate::shop::Shop;
 use crate::world::{World, names_field, refused};
 
 async fn graph(client: &Client, query: &str) -> Value {
@@ -22,6 +27,39 @@ async fn kind_of(client: &Client, query: &str, accept: Option<&str>) -> String {
     let answer = client.send(request).await;
     assert_eq!(answer.status, 200, "{query}: {:#}", answer.json);
     answer.headers["content-type"].to_str().unwrap().to_owned()
+}
+
+/// Each of the one half is made after each of the other half: 20,022 edges.
+const DENSE: &str = "
+name: dense
+version: 1
+resources:
+  - {name: low, executor: vault-secret, count: 141, with: {path: 'low/{{ index }}'}}
+  - {name: high, executor: vault-secret, count: 142, with: {path: 'high/{{ index }}'}, depends_on: [low]}
+";
+
+/// Makes an environment, one of whose resources made a deployment on a shared cluster: on that one, or on a
+/// new one.
+async fn dense(shop: &Shop, name: &str, on: Option<ClusterId>) -> ClusterId {
+    let body = json!({"name": name, "templates": ["dense@1"]});
+    let made = shop.ann.post("/api/v1/environments", body).await.expect(202);
+    let high = made["resources"].as_array().unwrap().iter().find(|one| one["name"] == "high-0");
+    let high = high.unwrap()["id"].as_str().unwrap().parse().unwrap();
+    let db = shop.paddock.db();
+    let on = match on {
+        Some(on) => on,
+        None => rows::cluster(db, None, Resources::from([("cpu", 9)])).await.id,
+    };
+    let mut read = db.read().await.unwrap();
+    let one = store::resource::get(&mut read, Scope::All, high).await.unwrap();
+    drop(read);
+    let new = rows::new_deployment(Some(on), None, Resources::default(), 0);
+    let deployment = rows::deployment(db, one.organization_id, &new).await;
+    let mut tx = db.begin(Actor::Server).await.unwrap();
+    let link = Link { kind: "deployment".into(), id: deployment.id.to_string() };
+    store::resource::set_link(&mut tx, one.id, one.fence, Some(&link)).await.unwrap();
+    tx.commit().await.unwrap();
+    on
 }
 
 on_both_engines! {
@@ -55,6 +93,19 @@ on_both_engines! {
         ] {
             let kind = kind_of(ann, &format!("{subject}{format}"), accept).await;
             assert_eq!(kind, want, "{format} {accept:?}");
+        }
+    }
+
+    async fn what_is_too_much_for_a_graph_is_not_read(engine: Engine) {
+        let shop = Shop::still(engine).await;
+        shop.publish(DENSE).await.expect(201);
+        let subject = "subject=cluster/main&direction=dependents";
+        let mut cluster = None;
+        for name in ["one", "two"] {
+            cluster = Some(dense(&shop, name, cluster).await);
+            let seen = graph(&shop.ann, subject).await;
+            // The first has more edges than a graph: of the second it is not known what comes after what.
+            assert_eq!(seen["truncated"], name == "two", "{seen:#}");
         }
     }
 

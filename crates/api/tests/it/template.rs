@@ -207,7 +207,7 @@ on_both_engines! {
     }
 }
 
-async fn publish_shared(client: &Client) -> Answer {
+pub(crate) async fn publish_shared(client: &Client) -> Answer {
     let request = client.request("POST", "/api/v1/templates?shared=true");
     client.send(request.header("content-type", "application/yaml").body(SHOP)).await
 }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use testing::on_both_engines;
 
 use crate::shop::{SHOP, Shop};
+use crate::template::publish_shared;
 use crate::world::names_field;
 
 on_both_engines! {
@@ -81,5 +82,35 @@ on_both_engines! {
         // Nobody sees others' environments in it.
         let zoe = shop.paddock.owner("zoe").await;
         zoe.get(path).await.expect(404);
+    }
+
+    async fn an_environment_stays_with_the_very_template_that_it_is_made_from(engine: Engine) {
+        let shop = Shop::start(engine).await;
+        publish_shared(&shop.paddock.admin().await).await.expect(201);
+        let id = shop.deployed(json!({"size": 1})).await;
+        // Somebody of the same organization publishes another one under the same name and version.
+        let own = SHOP.replace("prefix: shop/", "prefix: own/");
+        shop.publish(&own).await.expect(201);
+        for change in [json!({}), json!({"templates": ["shop@1.0.0"]})] {
+            let plan = shop.ask(&id, "plan", change).await.expect(200);
+            assert_eq!(plan["summary"]["nothing"], 4, "{plan:#}");
+        }
+        shop.asked("apply");
+        shop.ask(&id, "apply", json!({"parameters": {"size": 2}})).await.expect(202);
+        shop.until(&id, "deployed").await;
+        assert_eq!(shop.asked("apply"), ["part-1"]);
+        // What is new is made from the own one; both are found.
+        let body = json!({"name": "new", "templates": ["shop@1.0.0"], "parameters": {"size": 0}});
+        let new = shop.ann.post("/api/v1/environments", body).await.text("id");
+        shop.probe.held().insert("https://new.shop.local/red".into(), 200);
+        shop.until(&new, "deployed").await;
+        let made = shop.resource(&new, "settings").await;
+        assert_eq!(made["outputs"]["told"]["prefix"], "own/", "{made:#}");
+        shop.publish(&own.replace("1.0.0", "1.1.0")).await.expect(201);
+        let path = "/api/v1/templates/shop/impact?from=1.0.0&to=1.1.0";
+        let impact = shop.ann.get(path).await.expect(200);
+        let touched = |one: &Value| (one["id"].clone(), one["steps"].as_array().unwrap().len());
+        let all: Vec<_> = impact["environments"].as_array().unwrap().iter().map(touched).collect();
+        assert_eq!(all, [(json!(id), 1), (json!(new), 0)], "{impact:#}");
     }
 }

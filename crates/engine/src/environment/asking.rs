@@ -42,6 +42,32 @@ pub struct Change {
     pub templates: Option<Vec<String>>,
     /// What is set anew; null takes the default again. What is not named stays.
     pub parameters: Map<String, Value>,
+    /// What exists already and shall be taken over: by resource, as its executor names it.
+    pub adopt: BTreeMap<String, String>,
+    /// What it is for, if something else.
+    pub description: Option<String>,
+    /// All that users write on it from now on, if something else.
+    pub tags: Option<BTreeMap<String, String>>,
+    /// What is done when a resource is not as it was made, if something else.
+    pub on_drift: Option<OnDrift>,
+    /// When it shall be destroyed, if at another time.
+    pub destroy_at: Option<Time>,
+}
+
+impl Change {
+    /// Puts on an environment what is no part of its plan.
+    fn put_on(&self, now: &mut Environment) {
+        if let Some(description) = &self.description {
+            now.description.clone_from(description);
+        }
+        if let Some(tags) = &self.tags {
+            now.tags.clone_from(tags);
+        }
+        now.on_drift = self.on_drift.unwrap_or(now.on_drift);
+        if self.destroy_at.is_some() {
+            (now.destroy_at, now.reminders) = (self.destroy_at, 0);
+        }
+    }
 }
 
 /// What templates and parameters come to, beside what exists.
@@ -64,19 +90,22 @@ pub async fn plan_new(
     templates: &[String],
     parameters: &Map<String, Value>,
 ) -> Result<Drawn> {
-    draw(read, owner, None, templates, parameters.clone(), &[]).await
+    let templates = published(read, owner, templates, &[]).await?;
+    draw(None, templates, parameters.clone(), &[])
 }
 
 /// Plans a change of an environment.
 pub async fn plan_change(read: &mut Read, now: &Environment, change: &Change) -> Result<Drawn> {
-    let templates = change.templates.as_ref().unwrap_or(&now.templates);
+    let names = change.templates.as_ref().unwrap_or(&now.templates);
+    let present = super::templates(read, now).await?;
+    let templates = published(read, now.organization_id, names, &present).await?;
     let exists = store::resource::of(read, now.id).await?;
     let mut parameters = now.parameters.clone();
     if change.templates.is_some() {
         // What another version knows no more is no one's mistake.
-        let known = published(read, now.organization_id, templates).await?;
-        parameters
-            .retain(|name, _| known.iter().any(|one| one.template.parameters.contains_key(name)));
+        let is_known =
+            |name: &String| templates.iter().any(|one| one.template.parameters.contains_key(name));
+        parameters.retain(|name, _| is_known(name));
     }
     for (name, value) in &change.parameters {
         match value {
@@ -84,7 +113,7 @@ pub async fn plan_change(read: &mut Read, now: &Environment, change: &Change) ->
             value => parameters.insert(name.clone(), value.clone()),
         };
     }
-    draw(read, now.organization_id, Some(now), templates, parameters, &exists).await
+    draw(Some(now), templates, parameters, &exists)
 }
 
 /// Plans the end of an environment.
@@ -94,15 +123,12 @@ pub async fn plan_end(read: &mut Read, now: &Environment) -> Result<Plan> {
     Ok(template::plan_destruction(&exists))
 }
 
-async fn draw(
-    read: &mut Read,
-    owner: OrganizationId,
+fn draw(
     now: Option<&Environment>,
-    templates: &[String],
+    templates: Vec<Published>,
     parameters: Map<String, Value>,
     exists: &[Resource],
 ) -> Result<Drawn> {
-    let templates = published(read, owner, templates).await?;
     let sources: Vec<_> = templates
         .iter()
         .map(|one| Source { template: &one.template, files_print: &one.files_print })
@@ -139,11 +165,13 @@ fn must_keep_executors(nodes: &[Node], exists: &[Resource]) -> Result<()> {
     Err(Invalid::new("templates", why).into())
 }
 
-/// The templates of these names: each must be there, and none twice.
+/// The templates of these names: each must be there, and none twice. One that is among `present` is that
+/// very one, whatever else was published under its name since.
 async fn published(
     read: &mut Read,
     owner: OrganizationId,
     names: &[String],
+    present: &[Published],
 ) -> Result<Vec<Published>> {
     let mut all: Vec<Published> = Vec::new();
     if names.is_empty() {
@@ -153,14 +181,11 @@ async fn published(
     for (i, text) in names.iter().enumerate() {
         let field = format!("templates[{i}]");
         let (name, version) = template::parse_reference(&field, text)?;
-        let scope = Scope::Organization(owner);
-        let found = match store::template::get(read, scope, &name, &version).await {
-            Err(Error::NotFound { .. }) => {
-                let why =
-                    format!("there is no template {text}; \"paddock template list\" shows all");
-                return Err(Invalid::new(field, why).into());
-            }
-            other => other?,
+        let is_meant =
+            |one: &&Published| one.template.name == name && one.template.version == version;
+        let found = match present.iter().find(is_meant) {
+            Some(one) => one.clone(),
+            None => named(read, owner, &field, &name, &version).await?,
         };
         if all.iter().any(|one| one.template.name == name) {
             return Err(Invalid::new(field, format!("{name} is named twice")).into());
@@ -168,6 +193,24 @@ async fn published(
         all.push(found);
     }
     Ok(all)
+}
+
+async fn named(
+    read: &mut Read,
+    owner: OrganizationId,
+    field: &str,
+    name: &str,
+    version: &str,
+) -> Result<Published> {
+    match store::template::get(read, Scope::Organization(owner), name, version).await {
+        Err(Error::NotFound { .. }) => {
+            let why = format!(
+                "there is no template {name}@{version}; \"paddock template list\" shows all"
+            );
+            Err(Invalid::new(field, why).into())
+        }
+        other => other,
+    }
 }
 
 /// Asks for an environment. With a plan's hash it is refused if the world has moved since.
@@ -243,44 +286,82 @@ pub async fn apply(
     hash: Option<&str>,
 ) -> Result<Plan> {
     must_rest(now)?;
+    let exists = store::resource::take_all(tx, now.id).await?;
     let drawn = plan_change(tx, now, change).await?;
     must_not_be_deprecated(&drawn.templates, &now.templates)?;
     must_be_the_plan(&drawn.plan, hash)?;
+    must_be_adoptable(&change.adopt, &drawn.expanded.nodes, &exists)?;
     let templates = ids(&drawn.templates);
     store::environment::set_templates(tx, now.id, &templates).await?;
     now.templates = templates.into_iter().map(|(_, name)| name).collect();
     now.parameters = drawn.parameters;
+    change.put_on(now);
     now.generation += 1;
     now.is_cancelled = false;
-    let exists = store::resource::of(tx, now.id).await?;
     let mut exists: BTreeMap<String, Resource> =
         exists.into_iter().map(|one| (one.node.name.clone(), one)).collect();
     let nodes: BTreeMap<&str, &Node> =
         drawn.expanded.nodes.iter().map(|node| (node.name.as_str(), node)).collect();
     for step in &drawn.plan.steps {
         let node = nodes.get(step.name.as_str()).copied();
-        write_step(tx, now, step, node, exists.remove(&step.name)).await?;
+        let what = change.adopt.get(&step.name);
+        write_step(tx, now, step, node, exists.remove(&step.name), what).await?;
     }
     begin(tx, now, "It is being changed.").await?;
     Ok(drawn.plan)
 }
 
+/// What exists is taken over by what is planned and not made yet, and by nothing else.
+fn must_be_adoptable(
+    adopt: &BTreeMap<String, String>,
+    nodes: &[Node],
+    exists: &[Resource],
+) -> Result<()> {
+    let is_planned = |name: &String| nodes.iter().any(|node| node.name == *name);
+    let is_made =
+        |one: &&Resource| one.print.is_some() || one.link.is_some() || one.status.is_running();
+    for name in adopt.keys() {
+        let made = exists.iter().filter(is_made).find(|one| one.node.name == *name);
+        let why = match made {
+            _ if !is_planned(name) => format!("there is no resource {name}"),
+            Some(one) => format!(
+                "{name} is {}: only what is not made yet can take over what exists",
+                one.status
+            ),
+            None => continue,
+        };
+        return Err(Invalid::new(format!("adopt.{name}"), why).into());
+    }
+    Ok(())
+}
+
+/// Writes down what is to be done to a resource, and what exists that it shall take over, if anything.
 async fn write_step(
     tx: &mut Tx,
     now: &Environment,
     step: &Step,
     node: Option<&Node>,
     exists: Option<Resource>,
+    what: Option<&String>,
 ) -> Result<()> {
     let Some(mut one) = exists else {
-        if let Some(node) = node {
-            let owner = now.organization_id;
-            store::resource::create(tx, owner, now.id, node, &step.reason).await?;
+        let Some(node) = node else { return Ok(()) };
+        let owner = now.organization_id;
+        let mut made = store::resource::create(tx, owner, now.id, node, &step.reason).await?;
+        if what.is_some() {
+            made.adopt = what.cloned();
+            store::resource::save(tx, &mut made, "updated").await?;
         }
         return Ok(());
     };
     let before = one.clone();
-    one.aim(node, step.act);
+    // What an earlier try began to make as something else must not be taken for this.
+    let is_other = one.link.is_some() && node.is_some_and(|node| node.print != one.node.print);
+    let act = if step.act == Act::Create && is_other { Act::Replace } else { step.act };
+    one.aim(node, act);
+    if what.is_some() {
+        one.adopt = what.cloned();
+    }
     if step.act == Act::Nothing {
         // Its destruction may have been called off.
         one.act = Act::Nothing;
@@ -346,6 +427,10 @@ pub async fn cancel(tx: &mut Tx, now: &mut Environment) -> Result<()> {
         let why = format!("nothing goes on in the environment {}: it is {}", now.name, now.status);
         return Err(Error::Conflict(why));
     }
+    if now.status == Status::Validating {
+        let why = "Cancelled before it was seen to work.";
+        return store::environment::advance(tx, now, Status::Failed, why).await;
+    }
     now.is_cancelled = true;
     store::environment::save(tx, now, "cancelling").await?;
     wake_all(tx, now).await
@@ -365,7 +450,7 @@ pub async fn retry(tx: &mut Tx, now: &mut Environment) -> Result<()> {
         let why = format!("the environment {} has not failed: it is {}", now.name, now.status);
         return Err(Error::Conflict(why));
     }
-    let all = store::resource::of(tx, now.id).await?;
+    let all = store::resource::take_all(tx, now.id).await?;
     let is_end = !all.is_empty() && all.iter().all(|one| one.act == Act::Destroy);
     for mut one in all {
         if one.status == resource::Status::Failed {
@@ -391,12 +476,20 @@ pub async fn repair(
 ) -> Result<Vec<String>> {
     must_rest(now)?;
     let mut mended = Vec::new();
-    let all = store::resource::of(tx, now.id).await?;
+    let all = store::resource::take_all(tx, now.id).await?;
     if let Some(unknown) =
         names.and_then(|names| names.iter().find(|name| all.iter().all(|r| r.node.name != **name)))
     {
         let why = format!("there is no resource {unknown} in the environment {}", now.name);
         return Err(Invalid::new("resources", why).into());
+    }
+    // Whoever cancelled something does not want it to go on because something else is mended.
+    if let Some(one) = all.iter().find(|one| one.act != Act::Nothing) {
+        return Err(Error::Conflict(format!(
+            "a change of the environment {} did not come to its end ({} is {}): retry it, apply another \
+             one or destroy it first",
+            now.name, one.node.name, one.status
+        )));
     }
     for mut one in all {
         let is_meant = names.is_none_or(|names| names.contains(&one.node.name));
@@ -415,7 +508,8 @@ pub async fn repair(
 
 /// Has all resources be looked at now.
 pub async fn observe(tx: &mut Tx, now: &Environment) -> Result<()> {
-    for mut one in store::resource::of(tx, now.id).await? {
+    must_rest(now)?;
+    for mut one in store::resource::take_all(tx, now.id).await? {
         if matches!(one.status, resource::Status::Applied | resource::Status::Drifted) {
             one.observed_at = None;
             store::resource::save(tx, &mut one, "observing").await?;
@@ -446,6 +540,12 @@ pub async fn adopt(
             "the resource {} of the environment {} is {}: only what is not made yet can take over what \
              exists",
             one.node.name, now.name, one.status
+        )));
+    }
+    if let Some(link) = &one.link {
+        return Err(Error::Conflict(format!(
+            "the {} {} was made for the resource {} already: retry it, or destroy the environment",
+            link.kind, link.id, one.node.name
         )));
     }
     one.adopt = Some(what.to_owned());

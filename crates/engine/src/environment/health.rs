@@ -6,10 +6,11 @@ use model::Time;
 use model::environment::{Environment, Status};
 use model::event::Actor;
 use model::resource::{self, Resource};
-use model::template::{Context, Expanded, Source, expand, fill_text};
+use model::template::{Act, Context, Expanded, expand, fill_text};
 use store::Scope;
 
 use super::Environments;
+use super::templates::{sources, templates};
 use crate::{Error, Reconcile as _};
 
 /// How often what does not work yet is looked at.
@@ -167,13 +168,10 @@ async fn known(
     of: &Environment,
     all: &[Resource],
 ) -> store::Result<Option<(Vec<String>, Context)>> {
-    let mut templates = Vec::new();
-    for id in store::environment::templates(read, of.id).await? {
-        templates.push(store::template::by_id(read, id).await?.template);
-    }
-    let sources: Vec<_> =
-        templates.iter().map(|template| Source { template, files_print: "" }).collect();
-    let Ok(Expanded { parameters, entry_points, .. }) = expand(&sources, &of.parameters) else {
+    let templates = templates(read, of).await?;
+    let Ok(Expanded { parameters, entry_points, .. }) =
+        expand(&sources(&templates), &of.parameters)
+    else {
         return Ok(None);
     };
     let context = Context {
@@ -185,6 +183,8 @@ async fn known(
     Ok(Some((entry_points, context)))
 }
 
+/// Is it as it should be, and shall it stay?
 fn is_there(one: &Resource) -> bool {
-    matches!(one.status, resource::Status::Applied | resource::Status::Drifted)
+    use resource::Status::{Applied, Drifted};
+    one.act == Act::Nothing && matches!(one.status, Applied | Drifted)
 }

@@ -102,6 +102,10 @@ impl Commands {
     async fn apply_once(&self, task: &Task) -> Result<Doing<Applied>, Fault> {
         let wish: with::Command = with::read(&task.with).map_err(|i| refused(&i))?;
         if wish.is_call() {
+            // It may have been a program before.
+            if let Doing::Going { words, percent } = self.deployments.destroy(task).await? {
+                return Ok(Doing::Going { words, percent });
+            }
             return self.calls()?.apply(task).await;
         }
         self.run(task, &wish).await

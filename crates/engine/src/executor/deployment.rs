@@ -52,13 +52,26 @@ impl Deployments {
         Ok(made)
     }
 
-    async fn set_replicas(&self, task: &Task, id: DeploymentId, n: u32) -> Result<(), Fault> {
+    /// Changes what can be changed while it runs; is there something to change?
+    async fn change(
+        &self,
+        task: &Task,
+        now: &Deployment,
+        wish: &with::Deployment,
+    ) -> Result<bool, Fault> {
+        let (replicas, priority) = (wish.replicas.unwrap_or(1), wish.priority);
+        if (now.spec.replicas, now.priority) == (replicas, priority) {
+            return Ok(false);
+        }
         let (mut tx, _) = begin(&self.db, task).await?;
-        let change = Change { replicas: Some(n), ..Change::default() };
-        store::deployment::set(&mut tx, id, &change).await.map_err(fault)?;
+        let replicas = Some(replicas).filter(|n| *n != now.spec.replicas);
+        let change = Change { replicas, priority: Some(priority), ..Change::default() };
+        store::deployment::set(&mut tx, now.id, &change).await.map_err(fault)?;
         tx.commit().await.map_err(fault)?;
-        task.log.say(format!("It shall have {n} replicas."));
-        Ok(())
+        if let Some(n) = replicas {
+            task.log.say(format!("It shall have {n} replicas."));
+        }
+        Ok(true)
     }
 
     pub(super) async fn end(&self, task: &Task, id: DeploymentId) -> Result<(), Fault> {
@@ -78,6 +91,11 @@ impl Deployments {
                 self.end(task, now.id).await?;
                 return Ok(going("The one that failed goes; it is made again."));
             }
+            // What was taken over can't get another image in place.
+            Some(now) if now.spec.image != wish.image => {
+                self.end(task, now.id).await?;
+                return Ok(going("It has another image; it goes and is made again."));
+            }
             Some(now) => now,
             None => {
                 let mut read = self.db.read().await.map_err(fault)?;
@@ -86,10 +104,8 @@ impl Deployments {
                 self.make(task, &new).await?
             }
         };
-        let replicas = wish.replicas.unwrap_or(1);
-        if now.spec.replicas != replicas {
-            self.set_replicas(task, now.id, replicas).await?;
-            return Ok(going("Its replicas are changed."));
+        if self.change(task, &now, &wish).await? {
+            return Ok(going("It is changed."));
         }
         match now.status {
             Status::Running | Status::Completed => Ok(Doing::Done(applied(&now))),
@@ -125,6 +141,11 @@ impl Deployments {
             Err(_) => by_name(&mut read, own, what).await?,
         };
         drop(read);
+        if found.instance_id.is_some() || found.reserved.is_some() {
+            let why =
+                format!("the deployment {what} is part of something else; it can't be taken over");
+            return Err(Fault::Refused(why));
+        }
         adopt(&self.db, task, &link(&found)).await?;
         Ok(applied(&found))
     }

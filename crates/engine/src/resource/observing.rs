@@ -48,7 +48,10 @@ impl Resources {
         let (to, reason) = words(&seen);
         let is_news = now.drift != seen.drift || now.unexpected != seen.unexpected;
         (now.drift, now.unexpected) = (seen.drift, seen.unexpected);
-        now.observed_at = Some(tx.now());
+        // Who asked for a look meanwhile wants one that began after that.
+        if now.observed_at == one.observed_at {
+            now.observed_at = Some(tx.now());
+        }
         if now.status != to {
             store::resource::advance(&mut tx, &mut now, to, &reason).await?;
         } else if is_news {

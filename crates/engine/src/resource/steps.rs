@@ -1,6 +1,5 @@
 //! The steps of a resource: found out, made or changed, taken away, stopped.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use model::resource::{Difference, Resource, Status};
 use model::template::{self, Act};
 use model::work::Next;
 use serde_json::{Map, Value};
-use store::entropy;
+use store::{Tx, entropy};
 
 use super::{ASK_AGAIN, Resources};
 use crate::Error;
@@ -19,26 +18,26 @@ use crate::port::{Applied, Doing, Executor, Fault, Task};
 
 /// How long a foreign system may be away before the step has failed.
 const PATIENCE: Duration = Duration::from_hours(1);
+/// How often it must have been tried then: something that takes hours may miss once.
+const FAULTS: i64 = 100;
 /// How soon to look whether an executor is set up by now.
 const UNSET: Duration = Duration::from_secs(30);
 
 impl Resources {
     /// One step of a resource that this server holds.
     pub(super) async fn step(&self, one: &Resource, of: &Environment) -> Result<Next, Error> {
-        let Some(executor) = self.executors.get(one.node.executor) else {
-            let why = missing(one.node.executor);
-            self.explain(one, &why, one.progress).await?;
-            if of.is_cancelled || of.status == environment::Status::Destroying {
-                return self.stop(one, of, None).await;
+        let executor = self.executors.get(one.node.executor);
+        let is_end = of.status == environment::Status::Destroying;
+        if of.is_cancelled || is_end && one.status != Status::Destroying {
+            return self.stop(one, of, executor).await;
+        }
+        let Some(executor) = executor else {
+            if one.status == Status::Destroying && !one.is_touched() {
+                return self.gone(one).await;
             }
+            self.explain(one, &missing(one.node.executor), one.progress).await?;
             return Ok(self.soon(UNSET));
         };
-        let is_end = of.status == environment::Status::Destroying;
-        if one.status != Status::Destroying && (of.is_cancelled || is_end)
-            || one.status == Status::Destroying && of.is_cancelled
-        {
-            return self.stop(one, of, Some(executor)).await;
-        }
         match one.status {
             Status::Planning => self.find_out(one, of, executor).await,
             Status::Applying => self.make(one, of, executor).await,
@@ -80,9 +79,19 @@ impl Resources {
             }
         }
         match self.ended(one, executor, &task, planned).await? {
-            Continue(_) => self.advance(one, Status::Applying, "It is being made.").await,
+            Continue(_) => self.begin(one, task.with).await,
             Break(next) => Ok(next),
         }
+    }
+
+    async fn begin(&self, one: &Resource, with: Map<String, Value>) -> Result<Next, Error> {
+        if let Some((mut tx, mut now)) = self.still(one).await? {
+            now.tried = Some(with);
+            let reason = "It is being made.";
+            store::resource::advance(&mut tx, &mut now, Status::Applying, reason).await?;
+            tx.commit().await?;
+        }
+        Ok(Next::Again)
     }
 
     async fn replace(&self, one: &Resource) -> Result<Next, Error> {
@@ -109,12 +118,16 @@ impl Resources {
             Ok(task) => task,
             Err(fault) => return self.fault(one, &fault).await,
         };
-        if let Some(what) = &one.adopt {
+        // What is linked was taken over by an earlier call.
+        if let Some(what) = one.adopt.as_ref().filter(|_| one.link.is_none()) {
             match executor.adopt(&task, what).await {
                 Ok(found) => (task.outputs, task.link) = (found.outputs, found.link),
                 Err(fault) => {
-                    self.keep(&task, &BTreeMap::new()).await?;
-                    return self.fault(one, &fault).await;
+                    let failed: Result<Doing<()>, _> = Err(fault);
+                    return match self.ended(one, executor, &task, failed).await? {
+                        Continue(()) => Ok(Next::Again),
+                        Break(next) => Ok(next),
+                    };
                 }
             }
         }
@@ -135,7 +148,11 @@ impl Resources {
             Ok(task) => task,
             Err(fault) => return self.fault(one, &fault).await,
         };
-        let destroyed = executor.destroy(&task).await;
+        let mut destroyed = executor.destroy(&task).await;
+        // What was refused before anything was made needs nobody who takes it away.
+        if !one.is_touched() && matches!(destroyed, Err(Fault::Refused(_))) {
+            destroyed = Ok(Doing::Done(()));
+        }
         match self.ended(one, executor, &task, destroyed).await? {
             Continue(()) => self.gone(one).await,
             Break(next) => Ok(next),
@@ -199,15 +216,19 @@ impl Resources {
         if of.is_cancelled {
             return self.fail(one, "Its step was cancelled.").await;
         }
-        // Its environment is destroyed: it goes when its turn has come.
-        if let Some((mut tx, mut now)) = self.still(one).await? {
-            now.act = Act::Destroy;
-            now.attempts += 1;
-            pend(&mut tx, &mut now, "Its step was stopped; it shall go.").await?;
+        if let Some((mut tx, now)) = self.still(one).await? {
+            self.doomed(&mut tx, now, "Its step was stopped; it shall go.").await?;
             tx.commit().await?;
         }
-        self.let_go(one.id).await?;
         Ok(Next::Rest)
+    }
+
+    /// Its environment is destroyed: it goes when its turn has come. That has not begun.
+    async fn doomed(&self, tx: &mut Tx, mut now: Resource, reason: &str) -> Result<(), Error> {
+        now.aim(None, Act::Destroy);
+        now.attempts = 0;
+        pend(tx, &mut now, reason).await?;
+        Ok(store::resource::let_go(tx, now.id, &self.executors.server).await?)
     }
 
     async fn applied(
@@ -222,9 +243,13 @@ impl Resources {
         if let Some(made) = made {
             (now.outputs, now.link) = (made.outputs, made.link);
         }
-        (now.print, now.applied) = (Some(now.node.print.clone()), Some(with));
+        (now.print, now.applied, now.tried) = (Some(now.node.print.clone()), Some(with), None);
         now.node.needs = None;
-        (now.act, now.attempts, now.progress, now.adopt) = (Act::Nothing, 0, 100, None);
+        (now.attempts, now.progress, now.adopt) = (0, 100, None);
+        // Somebody may have had its environment be destroyed meanwhile.
+        if now.act != Act::Destroy {
+            now.act = Act::Nothing;
+        }
         now.drift.clear();
         now.observed_at = Some(tx.now());
         store::resource::advance(&mut tx, &mut now, Status::Applied, reason).await?;
@@ -241,7 +266,7 @@ impl Resources {
             return Ok(Next::Rest);
         }
         // It is replaced: what it was is gone.
-        (now.print, now.applied, now.link) = (None, None, None);
+        (now.print, now.applied, now.tried, now.link) = (None, None, None, None);
         (now.act, now.attempts, now.progress) = (Act::Create, 0, 0);
         (now.outputs, now.node.needs) = (Map::new(), None);
         store::resource::secret::forget(&mut tx, now.id).await?;
@@ -257,7 +282,7 @@ impl Resources {
             Fault::Refused(why) => return self.fail(one, why).await,
             Fault::Unavailable(why) => why,
         };
-        if one.status_since + PATIENCE <= self.db.now() {
+        if one.attempts >= FAULTS && one.status_since + PATIENCE <= self.db.now() {
             let why = format!("It was waited for too long: {why}");
             return self.fail(one, &why).await;
         }
@@ -276,20 +301,17 @@ impl Resources {
 
     async fn fail(&self, one: &Resource, why: &str) -> Result<Next, Error> {
         let Some((mut tx, mut now)) = self.still(one).await? else { return Ok(Next::Again) };
-        now.attempts += 1;
         store::resource::log::append(&mut tx, now.id, &[why.to_owned()]).await?;
+        if now.act == Act::Destroy && now.status != Status::Destroying {
+            self.doomed(&mut tx, now, &format!("It failed, and shall go: {why}")).await?;
+            tx.commit().await?;
+            return Ok(Next::Rest);
+        }
+        now.attempts += 1;
         store::resource::advance(&mut tx, &mut now, Status::Failed, why).await?;
         store::resource::let_go(&mut tx, now.id, &self.executors.server).await?;
         tx.commit().await?;
         Ok(Next::Rest)
-    }
-
-    async fn advance(&self, one: &Resource, to: Status, reason: &str) -> Result<Next, Error> {
-        if let Some((mut tx, mut now)) = self.still(one).await? {
-            store::resource::advance(&mut tx, &mut now, to, reason).await?;
-            tx.commit().await?;
-        }
-        Ok(Next::Again)
     }
 
     pub(super) async fn explain(

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use model::Invalid;
 use model::environment::Environment;
 use model::event::Actor;
-use model::resource::{self, Resource};
-use model::template::{Context, Source, fill, parameters};
+use model::resource::Resource;
+use model::template::{Context, fill, parameters};
 use serde_json::{Map, Value};
 use store::resource::{log, secret};
 use store::{Read, Tx};
 
 use super::Resources;
 use crate::port::{Fault, Files, Log, Task};
-use crate::{Error, Reconcile as _};
+use crate::{Error, Reconcile as _, environment};
 
 impl Resources {
     /// What the executor is told: with `with`, or with what it was last told.
@@ -35,7 +35,8 @@ impl Resources {
                 Err(fault) => return Ok(Err(fault)),
             };
         }
-        let with = with.or_else(|| one.applied.clone()).unwrap_or_else(|| one.node.with.clone());
+        let told = || one.applied.clone().or_else(|| one.tried.clone());
+        let with = with.or_else(told).unwrap_or_else(|| one.node.with.clone());
         Ok(Ok(Task {
             id: one.id,
             name: one.node.name.clone(),
@@ -63,15 +64,14 @@ impl Resources {
         of: &Environment,
     ) -> Result<Result<Map<String, Value>, Invalid>, Error> {
         let mut read = self.db.read().await?;
-        let all = store::resource::of(&mut read, of.id).await?;
-        let mut templates = Vec::new();
-        for id in store::environment::templates(&mut read, of.id).await? {
-            templates.push(store::template::by_id(&mut read, id).await?.template);
-        }
+        let outputs = if one.node.outputs_of.is_empty() {
+            BTreeMap::new()
+        } else {
+            store::resource::outputs(&mut read, of.id, &one.node.after).await?
+        };
+        let templates = environment::templates(&mut read, of).await?;
         drop(read);
-        let sources: Vec<_> =
-            templates.iter().map(|template| Source { template, files_print: "" }).collect();
-        let parameters = match parameters(&sources, &of.parameters) {
+        let parameters = match parameters(&environment::sources(&templates), &of.parameters) {
             Ok(parameters) => parameters,
             Err(invalid) => return Ok(Err(invalid)),
         };
@@ -79,7 +79,7 @@ impl Resources {
             environment_id: of.id.to_string(),
             environment_name: of.name.clone(),
             parameters,
-            outputs: resource::outputs(&all),
+            outputs,
         };
         Ok(fill(&one.node, &context))
     }
@@ -133,10 +133,9 @@ async fn files(read: &mut Read, one: &Resource, of: &Environment) -> Result<File
     if one.node.executor != model::template::Executor::Terraform {
         return Ok(Arc::default());
     }
-    for id in store::environment::templates(read, of.id).await? {
-        let template = store::template::by_id(read, id).await?;
+    for template in environment::templates(read, of).await? {
         if template.reference() == one.node.template {
-            return Ok(Arc::new(store::template::files(read, id).await?));
+            return Ok(Arc::new(store::template::files(read, template.id).await?));
         }
     }
     // Its environment has moved on to another version, and it shall go: it came from the one before.

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::simulated;
 use engine::environment::{self, Change, Wish};
 use engine::port::Fault;
 use model::environment::{Environment, OnDrift, Status};
@@ -13,7 +12,7 @@ use model::event::Actor;
 use model::resource::{self, Resource};
 use model::template::{Act, parse};
 use model::{EnvironmentId, UserId};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use store::template::{NewTemplate, publish};
 use store::{Page, Scope, Tx};
 use testing::{Engine, TestClock, on_both_engines};
@@ -184,7 +183,7 @@ impl Shop {
 }
 
 pub(crate) fn set(parameters: &Value) -> Change {
-    Change { templates: None, parameters: parameters.as_object().unwrap().clone() }
+    Change { parameters: parameters.as_object().unwrap().clone(), ..Change::default() }
 }
 
 fn place(list: &[String], name: &str) -> usize {
@@ -436,105 +435,9 @@ resources:
         let page = shop.resource(id, "page").await;
         assert_eq!(page.applied.unwrap()["values"]["of"], "made/base");
         // Without what it needs, it is refused, and nothing has changed.
-        let alone = Change { templates: Some(vec!["front@2".into()]), parameters: Map::new() };
+        let alone = Change { templates: Some(vec!["front@2".into()]), ..Change::default() };
         let refused = shop.apply(id, alone).await;
         assert!(matches!(refused, Err(store::Error::Invalid(_))), "{refused:?}");
         assert_eq!(shop.get(id).await.generation, 1);
-    }
-
-    async fn deployments_instances_and_programs_are_made_and_taken_down(engine: Engine) {
-        let own = "
-name: own
-version: '1'
-parameters: {replicas: {type: integer, default: 1}}
-resources:
-  - {name: web, executor: deployment, with: {image: 'test/web:1', cpu: 1, ram: 64Mi, ports: [80], replicas: '{{ replicas }}'}}
-actions:
-  - {name: migrate, after: [web], app: {url: 'test/job:1', command: [up]}}
-";
-        let mut shop = Shop::still(engine, &[own]).await;
-        shop.world.start_driver();
-        shop.world.start_agent(simulated::Options {
-            complete: Some("job".into()),
-            ..Default::default()
-        }).await;
-        let cluster = shop.world.cluster([("cpu", 8), ("ram", 1 << 30)]).await;
-        let id = shop.create("own@1", json!({})).await;
-        shop.until(id, Status::Deployed).await;
-        let web = shop.resource(id, "web").await;
-        assert_eq!(web.outputs["endpoint"], "127.0.0.1:80");
-        let link = web.link.unwrap();
-        shop.apply(id, set(&json!({"replicas": 2}))).await.unwrap();
-        shop.until(id, Status::Deployed).await;
-        let again = shop.resource(id, "web").await;
-        assert_eq!(again.link.unwrap(), link, "it is changed where it is");
-        assert_eq!(shop.world.all().await.len(), 2);
-        // Deleted by hand: it is missed, and comes back.
-        shop.world.delete(link.id.parse().unwrap()).await;
-        until("it is gone", async || shop.world.all().await.len() == 1).await;
-        shop.ask(id, async |tx, now| environment::observe(tx, now).await).await.unwrap();
-        shop.until_resource(id, "web", resource::Status::Drifted).await;
-        shop.ask(id, async |tx, now| environment::repair(tx, now, None).await).await.unwrap();
-        shop.until(id, Status::Deployed).await;
-        shop.destroy(id).await;
-        shop.until(id, Status::Destroyed).await;
-        assert!(shop.world.all().await.is_empty());
-        assert_eq!(shop.world.free_cpu(cluster.id).await, 8);
-    }
-
-    async fn what_failed_of_paddock_s_own_is_made_again_by_a_retry(engine: Engine) {
-        let own = "
-name: own
-version: '1'
-resources:
-  - {name: web, executor: deployment, with: {image: 'test/web:1', cpu: 1, ram: 64Mi}}
-  - {name: rex, executor: service, depends_on: [web], with: {kind: dinosaur}}
-actions:
-  - {name: migrate, after: [rex], app: {url: 'test/job:1', command: [up]}}
-";
-        let mut shop = Shop::start(engine, &[own]).await;
-        shop.world.cluster([("cpu", 8), ("ram", 8 << 30)]).await;
-        let agent = |fail: Option<&str>| simulated::Options {
-            complete: Some("job".into()),
-            fail: fail.map(str::to_owned),
-            ..Default::default()
-        };
-        let retry = async |shop: &Shop, id| {
-            shop.ask(id, async |tx, now| environment::retry(tx, now).await).await.unwrap();
-        };
-        shop.world.start_agent(agent(Some("test/"))).await;
-        let id = shop.create("own@1", json!({})).await;
-        let failed = shop.until(id, Status::Failed).await;
-        assert!(failed.status_reason.contains("web"), "{}", failed.status_reason);
-        // Nothing is mended yet: it fails once more, and does not go round in circles.
-        let first = shop.resource(id, "web").await.link;
-        retry(&shop, id).await;
-        until("it has failed again", async || {
-            let web = shop.resource(id, "web").await;
-            web.status == resource::Status::Failed && web.link != first
-        }).await;
-        shop.until(id, Status::Failed).await;
-
-        shop.world.start_agent(agent(Some("test/job"))).await;
-        shop.world.fleet.sso.set_fault(Some(Fault::Refused("no more clients".into())));
-        retry(&shop, id).await;
-        until("the service fails", async || {
-            shop.resource(id, "rex").await.status == resource::Status::Failed
-        }).await;
-        shop.until(id, Status::Failed).await;
-        shop.world.fleet.sso.set_fault(None);
-        retry(&shop, id).await;
-        until("the program fails", async || {
-            shop.resource(id, "migrate").await.status == resource::Status::Failed
-        }).await;
-        let failed = shop.until(id, Status::Failed).await;
-        assert!(failed.status_reason.contains("migrate"), "{}", failed.status_reason);
-
-        shop.world.start_agent(agent(None)).await;
-        retry(&shop, id).await;
-        shop.until(id, Status::Deployed).await;
-        shop.destroy(id).await;
-        shop.until(id, Status::Destroyed).await;
-        assert!(shop.world.all().await.is_empty());
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Fleet {
     pub(crate) provider: Arc<FakeProvider>,
     pub(crate) executor: Arc<FakeExecutor>,
     pub(crate) probe: Arc<FakeProbe>,
+    /// Executors that the server does not have.
+    pub(crate) missing: Vec<model::template::Executor>,
 }
 
 impl Fleet {
@@ -41,13 +43,17 @@ impl Fleet {
         });
         let (dns, sso, seal) = (Arc::default(), Arc::default(), Arc::default());
         let (provider, executor, probe) = (Arc::default(), Arc::default(), Arc::default());
-        Self { rules, rulebook, dns, sso, seal, provider, executor, probe }
+        let missing = Vec::new();
+        Self { rules, rulebook, dns, sso, seal, provider, executor, probe, missing }
     }
 
     /// Who carries out resources, as a server of its own.
     pub(crate) fn executors(&self, db: &Db) -> Executors {
         let executor = self.executor.clone();
-        testing::executors(db, &self.rules, rows::LIMITS, executor, self.seal.clone())
+        let mut executors =
+            testing::executors(db, &self.rules, rows::LIMITS, executor, self.seal.clone());
+        executors.all.retain(|(of, _)| !self.missing.contains(of));
+        executors
     }
 
     /// Who makes clusters.

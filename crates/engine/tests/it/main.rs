@@ -15,6 +15,8 @@ mod driver_together;
 mod environment;
 mod environment_crash;
 mod environment_end;
+mod environment_own;
+mod environment_unfinished;
 mod finding;
 mod fleet;
 mod graph;

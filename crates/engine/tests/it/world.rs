@@ -105,6 +105,14 @@ impl World {
         }
     }
 
+    /// Stops the workers, as a server that is shut down does.
+    pub(crate) async fn stop_driver(&mut self) {
+        if let Some(Running { stopper, task }) = self.driver.take() {
+            stopper.stop();
+            task.await.unwrap();
+        }
+    }
+
     /// A cluster of the organization that hosts.
     pub(crate) async fn cluster<const N: usize>(&self, capacity: [(&str, i64); N]) -> Cluster {
         rows::ready_cluster(&self.db, Some(self.owner), model::Resources::from(capacity)).await

@@ -70,6 +70,7 @@ pub(crate) fn resource(name: &str, after: &[&str], act: Act, status: Step) -> Re
         progress: 0,
         print: (act != Act::Create).then(|| "p".into()),
         applied: None,
+        tried: None,
         outputs: Map::new(),
         link: None,
         adopt: None,

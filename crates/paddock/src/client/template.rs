@@ -64,6 +64,9 @@ Nothing is changed. \"paddock env plan\" shows the whole plan of one environment
 Example:
   paddock template impact web-shop 1.4.0 1.5.0")]
     Impact(Versions),
+    /// Lists who can carry out resources on this server, and what the others need
+    #[command(after_help = "Example:\n  paddock template executors")]
+    Executors,
     /// Has nothing new be made from a version; what is made from it stays
     #[command(after_help = "\
 Example:
@@ -106,6 +109,7 @@ pub(crate) async fn run(command: Command, api: &Api, printer: &mut Printer) -> R
         Command::Show { reference, source } => show(api, printer, &reference, source).await,
         Command::Diff(versions) => versions::diff(&versions, api, printer).await,
         Command::Impact(versions) => versions::impact(&versions, api, printer).await,
+        Command::Executors => executors(api, printer).await,
         Command::Deprecate { reference, why, undo } => {
             deprecate(api, printer, &reference, why, undo).await
         }
@@ -133,6 +137,11 @@ async fn show(
     }
     let answer = api.send(&Call::get(&["templates", reference])).await.map_err(unknown)?;
     printer.answer(&answer, || Ok(view::details(&api.read(&answer)?)))
+}
+
+async fn executors(api: &Api, printer: &mut Printer) -> Result<(), Error> {
+    let answer = api.send(&Call::get(&["executors"])).await?;
+    printer.answer(&answer, || Ok(view::executors(&api.read(&answer)?)))
 }
 
 async fn deprecate(

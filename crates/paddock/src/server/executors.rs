@@ -15,7 +15,7 @@ use engine::port::{self, Probe, Watched};
 use engine::resource::{Executors, missing};
 use engine::rules::Rules;
 use model::template::Executor;
-use store::{Db, Entropy as _, OsEntropy};
+use store::{Db, Entropy as _, OsEntropy, Stop, task};
 
 use super::outside::guard;
 use crate::settings::Settings;
@@ -43,9 +43,11 @@ pub(super) fn build(
     db: &Db,
     rules: &Rules,
     watched: &mut Vec<Arc<dyn Watched>>,
+    stop: &Stop,
 ) -> anyhow::Result<Built> {
     let deployments = || Deployments::new(db.clone(), settings.limits);
-    let calls = Arc::new(Calls::new(web::Options::default())?);
+    let reach = web::Options { allow_private: settings.outside.allow_private };
+    let calls = Arc::new(Calls::new(reach)?);
     let mut all: Vec<Set> = vec![
         (Executor::Deployment, Arc::new(deployments())),
         (Executor::Service, Arc::new(Services::new(db.clone(), rules.clone()))),
@@ -53,8 +55,8 @@ pub(super) fn build(
     ];
     all.extend(terraform(settings));
     all.extend(consul(settings, watched)?);
-    all.extend(vault(settings, db, watched)?);
-    let probe = HttpProbe::new(web::Options::default())?;
+    all.extend(vault(settings, db, watched, stop)?);
+    let probe = HttpProbe::new(reach)?;
     Ok(Built { all, probe: Arc::new(probe) })
 }
 
@@ -80,7 +82,8 @@ fn terraform(settings: &Settings) -> Option<Set> {
 
 fn consul(settings: &Settings, watched: &mut Vec<Arc<dyn Watched>>) -> anyhow::Result<Option<Set>> {
     let Some(set) = &settings.outside.consul else { return Ok(None) };
-    let options = consul::Options { token: set.token.clone(), ..consul::Options::new(&set.addr) };
+    let (token, datacenter) = (set.token.clone(), set.datacenter.clone());
+    let options = consul::Options { token, datacenter, ..consul::Options::new(&set.addr) };
     let consul = Consul::new(options).context("--consul-addr")?;
     let consul = Guarded::new(consul, guard("Consul", watched));
     Ok(Some((Executor::ConsulKv, Arc::new(consul))))
@@ -90,12 +93,22 @@ fn vault(
     settings: &Settings,
     db: &Db,
     watched: &mut Vec<Arc<dyn Watched>>,
+    stop: &Stop,
 ) -> anyhow::Result<Option<Set>> {
     let Some(set) = &settings.outside.vault else { return Ok(None) };
     let fill = Arc::new(|buffer: &mut [u8]| OsEntropy.fill(buffer));
-    let (db, options) = (db.clone(), vault::Options::new(&set.addr, set.sign_in.clone()));
+    let (db, namespace) = (db.clone(), set.namespace.clone());
+    let options = vault::Options::new(&set.addr, set.sign_in.clone());
+    let options = vault::Options { namespace, ..options };
     let secrets = Secrets::new(options, fill, Arc::new(move || db.now()));
     let secrets = secrets.context("--vault-addr")?;
+    let (renewal, mut stop) = (secrets.renewal(), stop.clone());
+    task::spawn("Vault's token", async move {
+        tokio::select! {
+            () = renewal.run() => {}
+            () = stop.told() => {}
+        }
+    });
     let secrets = Guarded::new(secrets, guard("Vault's secrets", watched));
     Ok(Some((Executor::VaultSecret, Arc::new(secrets))))
 }

@@ -83,6 +83,8 @@ texts! {
     consul_addr: "PADDOCK_CONSUL_ADDR", "URL";
     /// The token for Consul, if it wants one; better given as the variable
     consul_token: "PADDOCK_CONSUL_TOKEN", "TEXT";
+    /// The datacenter of keys for which none is named [default: that of the agent]
+    consul_datacenter: "PADDOCK_CONSUL_DATACENTER", "NAME";
     /// The Vault in which environments have their secrets and certificates
     vault_addr: "PADDOCK_VAULT_ADDR", "URL";
     /// The token for Vault; better given as the variable
@@ -91,6 +93,10 @@ texts! {
     vault_role_id: "PADDOCK_VAULT_ROLE_ID", "ID";
     /// Its secret id; better given as the variable
     vault_secret_id: "PADDOCK_VAULT_SECRET_ID", "TEXT";
+    /// Where AppRole is mounted there, below auth [default: approle]
+    vault_approle_mount: "PADDOCK_VAULT_APPROLE_MOUNT", "PATH";
+    /// The namespace of environments' secrets, where Vault has such [default: none]
+    vault_namespace: "PADDOCK_VAULT_NAMESPACE", "PATH";
     /// The key of Vault's transit engine that encrypts what Paddock keeps [default: a key in the data
     /// directory does]
     vault_transit_key: "PADDOCK_VAULT_TRANSIT_KEY", "NAME";
@@ -117,6 +123,9 @@ texts! {
     terraform_work: "PADDOCK_TERRAFORM_WORK", "DIR";
     /// Variables of the server's environment that it gets, with commas between them
     terraform_pass: "PADDOCK_TERRAFORM_PASS", "NAMES";
+    /// May templates have addresses of private networks be called and looked at: `allow`, or `refuse`
+    /// where those who write templates do not run the network [default: allow]
+    private_addresses: "PADDOCK_PRIVATE_ADDRESSES", "WHETHER";
     /// How often what was made for environments is looked at, in seconds [default: 600]
     observe_secs: "PADDOCK_OBSERVE_SECS", "SECONDS";
 }
@@ -131,6 +140,8 @@ pub(crate) struct Settings {
     pub(crate) sso_rotate_every: Option<Duration>,
     pub(crate) consul: Option<Consul>,
     pub(crate) vault: Option<Vault>,
+    /// May users have addresses of private networks be asked?
+    pub(crate) allow_private: bool,
     pub(crate) observe_every: Duration,
     pub(crate) oidc: Option<Oidc>,
     pub(crate) metrics_url: Option<String>,
@@ -185,6 +196,7 @@ pub(crate) enum Sso {
 pub(crate) struct Consul {
     pub(crate) addr: String,
     pub(crate) token: Option<Secret>,
+    pub(crate) datacenter: Option<String>,
 }
 
 /// Where environments have secrets.
@@ -192,6 +204,7 @@ pub(crate) struct Consul {
 pub(crate) struct Vault {
     pub(crate) addr: String,
     pub(crate) sign_in: SignIn,
+    pub(crate) namespace: Option<String>,
     /// The key of its transit engine that encrypts what is kept.
     pub(crate) transit: Option<(Secret, String)>,
 }
@@ -225,6 +238,7 @@ impl Args {
             sso_rotate_every: self.sso_rotate_every()?,
             consul: self.consul()?,
             vault: self.vault()?,
+            allow_private: self.allow_private()?,
             observe_every: self.observe_every()?,
             oidc: oidc.transpose()?,
             metrics_url: metrics_url.transpose()?,
@@ -323,11 +337,22 @@ impl Args {
     fn consul(&self) -> anyhow::Result<Option<Consul>> {
         let Some(addr) = self.consul_addr.as_deref() else { return Ok(None) };
         let token = self.consul_token.as_deref().map(Secret::new);
-        Ok(Some(Consul { addr: url("--consul-addr", addr)?, token }))
+        let datacenter = self.consul_datacenter.clone();
+        if let Some(name) = &datacenter {
+            model::name::line("--consul-datacenter", name, 64)?;
+        }
+        Ok(Some(Consul { addr: url("--consul-addr", addr)?, token, datacenter }))
     }
 
     fn vault(&self) -> anyhow::Result<Option<Vault>> {
-        let Some(addr) = self.vault_addr.as_deref() else { return Ok(None) };
+        let Some(addr) = self.vault_addr.as_deref() else {
+            // Whoever has set one of these relies on it.
+            let reliant = [&self.vault_transit_key, &self.vault_role_id, &self.vault_secret_id];
+            if reliant.into_iter().any(Option::is_some) {
+                bail!("--vault-addr: is needed with --vault-transit-key and with --vault-role-id");
+            }
+            return Ok(None);
+        };
         let addr = url("--vault-addr", addr)?;
         let token = self.vault_token.as_deref().map(Secret::new);
         let sign_in = match (&token, &self.vault_role_id, &self.vault_secret_id) {
@@ -335,7 +360,10 @@ impl Args {
             (None, Some(role_id), Some(secret_id)) => SignIn::AppRole {
                 role_id: role_id.clone(),
                 secret_id: Secret::new(secret_id),
-                mount: "approle".into(),
+                mount: match self.vault_approle_mount.as_deref() {
+                    Some(mount) => path("--vault-approle-mount", mount)?,
+                    None => "approle".into(),
+                },
             },
             (None, Some(_), None) => bail!("--vault-secret-id: is needed with --vault-role-id"),
             (None, None, _) => bail!(
@@ -349,9 +377,21 @@ impl Args {
         let transit = match (&self.vault_transit_key, token) {
             (None, _) => None,
             (Some(key), Some(token)) => Some((token, key.clone())),
-            (Some(_), None) => bail!("--vault-token: is needed with --vault-transit-key"),
+            (Some(_), None) => bail!(
+                "--vault-transit-key: needs --vault-token; it can't be used with --vault-role-id"
+            ),
         };
-        Ok(Some(Vault { addr, sign_in, transit }))
+        let namespace = self.vault_namespace.as_deref();
+        let namespace = namespace.map(|text| path("--vault-namespace", text)).transpose()?;
+        Ok(Some(Vault { addr, sign_in, namespace, transit }))
+    }
+
+    fn allow_private(&self) -> anyhow::Result<bool> {
+        match self.private_addresses.as_deref() {
+            None | Some("allow") => Ok(true),
+            Some("refuse") => Ok(false),
+            Some(other) => bail!("--private-addresses: {other:?} is neither allow nor refuse"),
+        }
     }
 
     fn observe_every(&self) -> anyhow::Result<Duration> {
@@ -424,9 +464,55 @@ fn url(name: &str, text: &str) -> anyhow::Result<String> {
     Ok(text.trim_end_matches('/').to_owned())
 }
 
+/// A path at Vault, without slashes at its ends.
+fn path(name: &str, text: &str) -> anyhow::Result<String> {
+    let path = text.trim_matches('/');
+    let is_plain =
+        |part: &str| !matches!(part, "" | "." | "..") && part.chars().all(|c| c.is_ascii_graphic());
+    if !path.split('/').all(is_plain) || path.contains(['?', '#', '%']) {
+        bail!("{name}: {text:?} is no path, such as team or team/shop");
+    }
+    Ok(path.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn role() -> Args {
+        let set = |value: &str| Some(value.to_owned());
+        let (vault_role_id, vault_secret_id) = (set("r"), set("s"));
+        Args { vault_addr: set("http://v"), vault_role_id, vault_secret_id, ..Args::default() }
+    }
+
+    #[test]
+    fn where_vault_has_its_roles_and_consul_its_keys_can_be_set() {
+        let set = |value: &str| Some(value.to_owned());
+        let mount = |args: Args| match args.checked().unwrap().vault.unwrap().sign_in {
+            SignIn::AppRole { mount, .. } => mount,
+            SignIn::Token(_) => panic!("it is a role"),
+        };
+        assert_eq!(mount(role()), "approle");
+        assert_eq!(mount(Args { vault_approle_mount: set("team/roles/"), ..role() }), "team/roles");
+        let args = Args {
+            vault_namespace: set("/team/shop"),
+            consul_addr: set("http://c"),
+            consul_datacenter: set("dc2"),
+            ..role()
+        };
+        let Settings { vault, consul, .. } = args.checked().unwrap();
+        assert_eq!(vault.unwrap().namespace.as_deref(), Some("team/shop"));
+        assert_eq!(consul.unwrap().datacenter.as_deref(), Some("dc2"));
+    }
+
+    #[test]
+    fn private_addresses_are_asked_unless_that_is_refused() {
+        for (text, allowed) in [(None, true), (Some("allow"), true), (Some("refuse"), false)] {
+            let private_addresses = text.map(str::to_owned);
+            let settings = Args { private_addresses, ..Args::default() }.checked().unwrap();
+            assert_eq!(settings.allow_private, allowed, "{text:?}");
+        }
+    }
 
     #[test]
     fn a_bad_setting_is_one_sentence_that_names_it() {
@@ -442,11 +528,34 @@ mod tests {
                 "--vault-secret-id",
             ),
             (Args { consul_addr: set("consul:8500"), ..Args::default() }, "--consul-addr"),
+            (
+                Args {
+                    consul_addr: set("http://c"),
+                    consul_datacenter: set(""),
+                    ..Args::default()
+                },
+                "--consul-datacenter",
+            ),
+            (
+                Args {
+                    vault_addr: set("http://v"),
+                    vault_token: set("t"),
+                    vault_namespace: set("a//b"),
+                    ..Args::default()
+                },
+                "--vault-namespace",
+            ),
+            (Args { vault_approle_mount: set("a?b"), ..role() }, "--vault-approle-mount"),
+            (Args { vault_transit_key: set("k"), ..role() }, "--vault-transit-key: needs"),
+            (Args { vault_transit_key: set("k"), ..Args::default() }, "--vault-addr"),
+            (Args { vault_addr: None, ..role() }, "--vault-addr"),
+            (Args { vault_secret_id: set("s"), ..Args::default() }, "--vault-addr"),
             (Args { terraform_templates: set("me"), ..Args::default() }, "--terraform-templates"),
             (
                 Args { terraform_program: set("/not/there"), ..Args::default() },
                 "--terraform-program",
             ),
+            (Args { private_addresses: set("no"), ..Args::default() }, "--private-addresses"),
             (Args { observe_secs: set("0"), ..Args::default() }, "--observe-secs"),
             (Args { oidc_issuer: set("https://u:secret@h"), ..Args::default() }, "--oidc-issuer"),
             (Args { keycloak_url: set("http://k"), ..Args::default() }, "--keycloak-client-secret"),

@@ -207,6 +207,35 @@ fn what_exists_is_taken_over() {
 }
 
 #[test]
+fn a_change_is_one_call_that_is_done_as_a_whole_or_not_at_all() {
+    let server = Server::start();
+    let ann = with_shop(&server);
+    // An earlier version, which has no web servers.
+    let (early, _) = SHOP.split_once("  - name: web").unwrap();
+    publish(&ann, &early.replace("1.0.0", "0.9.0"));
+    let old = ann.json("deploy nginx:1 --name old-web --cpu 50m --ram 32Mi --port 80 --wait=60");
+    ann.run("env apply prod --template shop@0.9.0 --wait=120").succeeds();
+    let before = ann.json("env show prod");
+    let said = "--template shop@1.0.0 --tag a=b --description Moved --on-drift repair --ttl 7d";
+    for (more, why) in [
+        ("--adopt web=old-web --plan 0000", "The world has moved"),
+        ("--adopt bus=other", "--adopt bus: "),
+        ("--adopt wob=old-web", "--adopt wob: there is no resource wob"),
+    ] {
+        ann.run(&format!("env apply prod {said} {more}")).fails(1, &[why]);
+        assert_eq!(ann.json("env show prod"), before, "{more}");
+    }
+    // The new version's resource takes over what exists.
+    ann.run(&format!("env apply prod {said} --adopt web=old-web --wait=120")).succeeds();
+    let now = ann.json("env show prod");
+    assert_eq!(resource(&now, "web")["link"]["id"], old["id"]);
+    assert_eq!((&now["tags"], &now["description"]), (&json!({"a": "b"}), &json!("Moved")));
+    assert!(now["on_drift"] == "repair" && now["destroy_at"].is_string(), "{now}");
+    ann.run("env apply prod --destroy-at 2d --wait=120").succeeds();
+    assert_ne!(ann.json("env show prod")["destroy_at"], now["destroy_at"]);
+}
+
+#[test]
 fn a_planned_end_is_set_and_taken_back() {
     let server = Server::start();
     let ann = with_shop(&server);

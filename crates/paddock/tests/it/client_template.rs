@@ -212,6 +212,30 @@ fn a_bad_template_is_told_with_its_line() {
 }
 
 #[test]
+fn executors_are_listed_with_what_they_need() {
+    let server = Server::start();
+    let ann = server.owner("acme", "ann");
+    let all = ann.json("template executors");
+    let all = all["items"].as_array().unwrap();
+    assert_eq!(all.len(), 6, "{all:?}");
+    let shown = ann.run("template executors").succeeds().prints(&["EXECUTOR", "SET UP", "NEEDS"]);
+    for one in all {
+        let name = one["name"].as_str().unwrap();
+        let line = shown.stdout.lines().find(|line| line.starts_with(name)).unwrap();
+        let (is_set_up, needs) = match one["reason"].as_str() {
+            None => (" yes ", "-"),
+            Some(reason) => (" no ", reason),
+        };
+        assert!(line.contains(is_set_up) && line.ends_with(needs), "{line}");
+    }
+    let of = |name: &str| all.iter().find(|one| one["name"] == name).unwrap();
+    assert_eq!(
+        (&of("deployment")["available"], &of("consul-kv")["available"]),
+        (&true.into(), &false.into())
+    );
+}
+
+#[test]
 fn a_template_of_others_is_not_found() {
     let server = Server::start();
     let (ann, eve) = (server.owner("acme", "ann"), server.owner("evil", "eve"));

@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use super::client_template::publish;
 use super::process::Setup;
 
 /// Part of a password that must never be seen.
@@ -112,5 +113,29 @@ fn a_file_that_is_not_understood_is_refused() {
         let outcome = setup.arg("--config", file.to_str().unwrap()).refused().fails(1, words);
         assert!(outcome.stderr.starts_with("paddock: --config: "), "{outcome:?}");
         assert_eq!(outcome.stderr.lines().count(), 1, "{outcome:?}");
+    }
+}
+
+#[test]
+fn private_addresses_are_called_unless_that_is_refused() {
+    for (value, why) in [("allow", "can't be reached"), ("refuse", "public ones only")] {
+        let setup = Setup::new();
+        let file = setup.file("paddock.toml");
+        fs::write(&file, format!("private_addresses = {value:?}\n")).unwrap();
+        let server = setup.arg("--config", file.to_str().unwrap()).start();
+        let ann = server.owner("acme", "ann");
+        // Nobody listens there.
+        let call = "  - {name: call, executor: command, with: {url: 'http://127.0.0.1:1/'}}";
+        publish(&ann, &format!("name: shop\nversion: 1.0.0\nresources:\n{call}\n"));
+        ann.run("env apply shop --template shop").succeeds();
+        let began = std::time::Instant::now();
+        loop {
+            let shown = ann.json("env show shop")["resources"].to_string();
+            if shown.contains(why) {
+                break;
+            }
+            assert!(began.elapsed().as_secs() < 120, "{value}: {shown}");
+            std::thread::sleep(std::time::Duration::from_millis(200));
+        }
     }
 }

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use model::Xid;
 use model::event::Kind;
-use model::graph::{Direction, Edge, Found, Why};
+use model::graph::{Direction, Edge, Found, MAX_EDGES, Why};
 use serde::Deserialize;
 
-use crate::db::{Json, Row, Select, batches, readable};
+use crate::db::{Json, Row, Select, batches, params, readable, sql};
 use crate::{Read, Result};
 
 /// What is known so far.
@@ -19,12 +19,14 @@ pub(super) struct Sequence {
     /// The edges of each resource: to those before it, and from those after it.
     before: HashMap<Xid, Vec<Xid>>,
     after: HashMap<Xid, Vec<Xid>>,
+    /// How many edges that is.
+    edges: usize,
+    is_cut: bool,
 }
 
 /// A resource, as far as it matters here.
 struct Part {
     id: Xid,
-    environment: Xid,
     name: String,
     after: Vec<String>,
 }
@@ -61,7 +63,13 @@ impl Sequence {
         Ok(found.collect())
     }
 
-    /// Reads the environments of these resources.
+    /// Was something not read because a graph can't have so many edges?
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// Reads the environments of these resources: one after the other, for all that each of them has is in
+    /// memory meanwhile.
     async fn read(&mut self, read: &mut Read, ids: &[Xid]) -> Result<()> {
         let mut environments = Vec::new();
         for ids in batches(ids) {
@@ -71,31 +79,37 @@ impl Sequence {
         }
         environments.sort_unstable();
         environments.dedup();
-        let mut parts = Vec::new();
-        for ids in batches(&environments) {
-            let select =
-                "SELECT id, environment_id, name, node FROM resource WHERE deleted_at IS NULL AND ";
-            let rows = Select::new(select).one_of("environment_id", &ids).text(" ORDER BY id");
-            parts.extend(readable(rows.all(read).await?, from_row));
+        for environment in environments {
+            if self.edges > MAX_EDGES {
+                self.is_cut = true;
+                break;
+            }
+            let sql = sql!(
+                "SELECT id, name, node FROM resource WHERE environment_id = $1 AND deleted_at IS NULL ",
+                "ORDER BY id"
+            );
+            let rows = read.all(sql, params![environment]).await?;
+            self.learn(&readable(rows, from_row));
         }
-        self.learn(&parts);
         Ok(())
     }
 
+    /// Takes in the resources of one environment.
     fn learn(&mut self, parts: &[Part]) {
-        let named: BTreeMap<(Xid, &str), Xid> =
-            parts.iter().map(|part| ((part.environment, part.name.as_str()), part.id)).collect();
+        let named: BTreeMap<&str, Xid> =
+            parts.iter().map(|part| (part.name.as_str(), part.id)).collect();
         for part in parts.iter().filter(|part| self.known.insert(part.id)) {
             for name in &part.after {
-                let Some(first) = named.get(&(part.environment, name.as_str())) else { continue };
+                let Some(first) = named.get(name.as_str()) else { continue };
                 self.before.entry(part.id).or_default().push(*first);
                 self.after.entry(*first).or_default().push(part.id);
+                self.edges += 1;
             }
         }
     }
 }
 
 fn from_row(mut row: Row) -> Result<Part> {
-    let (id, environment, name) = (row.take()?, row.take()?, row.take()?);
-    Ok(Part { id, environment, name, after: row.take::<Json<Order>>()?.0.after })
+    let (id, name) = (row.take()?, row.take()?);
+    Ok(Part { id, name, after: row.take::<Json<Order>>()?.0.after })
 }

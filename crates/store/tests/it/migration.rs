@@ -9,8 +9,14 @@ use testing::{Engine, on_both_engines, rows};
 use crate::support::{commit_note, database, notes, open, texts};
 
 /// All that there are.
-const MIGRATIONS: [&str; 5] =
-    ["0001_foundation", "0002_instance", "0003_cluster_provider", "0004_pool", "0005_environment"];
+const MIGRATIONS: [&str; 6] = [
+    "0001_foundation",
+    "0002_instance",
+    "0003_cluster_provider",
+    "0004_pool",
+    "0005_environment",
+    "0006_resource_tried",
+];
 
 on_both_engines! {
     async fn an_empty_database_is_brought_up_to_date(engine: Engine) {

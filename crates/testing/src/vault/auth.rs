@@ -134,6 +134,10 @@ pub(super) fn token(state: &mut State, name: &str, method: &str, what: &str) -> 
             token.until = Some(token.last.map_or(next, |last| last.min(next)));
             granted(name, token, now)
         }
+        ("POST", "revoke-self") => {
+            state.tokens.remove(name);
+            (204, Value::Null)
+        }
         _ => error(405, "unsupported operation"),
     }
 }

@@ -129,10 +129,17 @@ fn metadata(state: &mut State, asked: &Asked<'_>, place: &str) -> Answer {
     }
 }
 
+/// As Vault means it: letters, marks, numbers, signs, and the blank.
+fn is_printable(text: &str) -> bool {
+    let escaped: String = format!("a{text}").escape_debug().collect();
+    !escaped.replace(r"\\", "").contains(r"\u{") && !text.contains(char::is_control)
+}
+
 /// Takes custom metadata, within Vault's limits.
 fn keep(entry: &mut Entry, custom: Map<String, Value>) -> Answer {
     let fits = |(key, value): (&String, &Value)| {
-        key.len() <= 128 && value.as_str().is_some_and(|text| text.len() <= 512)
+        let value = value.as_str().filter(|text| text.len() <= 512);
+        key.len() <= 128 && is_printable(key) && value.is_some_and(is_printable)
     };
     if custom.len() > 64 || !custom.iter().all(fits) {
         return error(400, "custom_metadata validation failed");

@@ -16,11 +16,18 @@ pub(super) fn act(state: &mut State, asked: &Asked<'_>, rest: &str) -> Answer {
         ("POST", Some(("issue", role)), _) => error(400, &format!("unknown role: {role}")),
         ("POST", None, "revoke") => {
             let serial = asked.body["serial_number"].as_str().unwrap_or_default().to_owned();
+            if !(1..=state.issued).any(|number| serial == serial_of(number)) {
+                return error(400, &format!("certificate with serial {serial} not found"));
+            }
             state.revoked.push(serial);
             (200, json!({"data": {"revocation_time": 1}}))
         }
         _ => error(405, "unsupported operation"),
     }
+}
+
+fn serial_of(number: usize) -> String {
+    format!("0a:{number:02x}")
 }
 
 fn issue(state: &mut State, asked: &Asked<'_>) -> Answer {
@@ -37,7 +44,7 @@ fn issue(state: &mut State, asked: &Asked<'_>) -> Answer {
         "private_key": format!("private key {number} that nobody may see"),
         "issuing_ca": "the authority",
         "ca_chain": ["the authority", "the root"],
-        "serial_number": format!("0a:{number:02x}"),
+        "serial_number": serial_of(number),
         "expiration": end.seconds(),
     });
     (200, json!({"data": data}))

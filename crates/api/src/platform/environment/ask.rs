@@ -1,11 +1,13 @@
 //! What users ask of environments that are there. It is written down here and carried out by workers.
 
+use std::collections::BTreeMap;
+
 use axum::Json as Answer;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use engine::environment as asking;
 use engine::environment::Change;
-use model::environment;
+use model::{Time, environment, name};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use store::Tx;
@@ -31,11 +33,46 @@ pub(crate) struct Wanted {
     #[serde(default)]
     #[schema(value_type = Object)]
     parameters: Map<String, Value>,
+    /// All its tags from now on, if others.
+    tags: Option<BTreeMap<String, String>>,
+    /// What it is for, if something else.
+    description: Option<String>,
+    /// When it shall be destroyed (RFC 3339), if at another time.
+    destroy_at: Option<String>,
+    /// The same, from now on; give one of them.
+    #[schema(value_type = Option<Life>)]
+    ttl: Option<Value>,
+    /// What is done when a resource is not as it was made, if something else: `report` or `repair`.
+    on_drift: Option<String>,
+    /// What exists already and shall be taken over: by resource, as its executor names it. Only what is
+    /// not made yet can take something over.
+    #[serde(default)]
+    adopt: BTreeMap<String, String>,
     /// The plan that was seen; another one is refused.
     plan_hash: Option<String>,
 }
 
-/// Has an environment be changed. With `plan_hash` it is refused if the world has moved since that plan.
+impl Wanted {
+    /// What shall change, and the plan that was seen.
+    fn checked(self, now: Time) -> Result<(Change, Option<String>), Problem> {
+        self.tags.as_ref().map(|tags| name::labels("tags", tags)).transpose()?;
+        wish::adoptions(&self.adopt)?;
+        let change = Change {
+            templates: self.templates,
+            parameters: self.parameters,
+            description: self.description.as_deref().map(wish::description).transpose()?,
+            tags: self.tags,
+            on_drift: self.on_drift.as_deref().map(wish::on_drift).transpose()?,
+            destroy_at: wish::end(self.ttl.as_ref(), self.destroy_at.as_deref(), now)?,
+            adopt: self.adopt,
+        };
+        Ok((change, self.plan_hash))
+    }
+}
+
+/// Has an environment be changed: all that is said, or nothing.
+///
+/// With `plan_hash` it is refused if the world has moved since that plan.
 #[utoipa::path(post, path = "/api/v1/environments/{id}/apply", tag = "environments",
     params(("id" = String, Path, description = "Its id")), request_body = Option<Wanted>,
     responses((status = 202, body = Environment, description = "On its way"), Problem))]
@@ -45,9 +82,9 @@ pub(crate) async fn environment_apply(
     Path(text): Path<String>,
     OptionalJson(wanted): OptionalJson<Wanted>,
 ) -> Result<Accepted<Environment>, Problem> {
+    let (change, hash) = wanted.checked(app.db.now())?;
     let (mut tx, mut now) = taken(&app, &caller, &text).await?;
-    let change = Change { templates: wanted.templates, parameters: wanted.parameters };
-    asking::apply(&mut tx, &mut now, &change, wanted.plan_hash.as_deref()).await?;
+    asking::apply(&mut tx, &mut now, &change, hash.as_deref()).await?;
     accepted(tx, now).await
 }
 

@@ -147,6 +147,7 @@ pub(crate) async fn environment_plan(
     if wanted.destroy {
         return Ok(Answer(plan_end(&mut read, &now).await?.into()));
     }
-    let change = Change { templates: wanted.templates, parameters: wanted.parameters };
+    let (templates, parameters) = (wanted.templates, wanted.parameters);
+    let change = Change { templates, parameters, ..Change::default() };
     Ok(Answer(plan_change(&mut read, &now, &change).await?.plan.into()))
 }

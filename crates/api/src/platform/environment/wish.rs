@@ -60,7 +60,7 @@ pub(crate) struct Wanted {
 impl Wanted {
     /// What is asked for, and the plan that was seen.
     pub(super) fn named(self, now: Time) -> Result<(Wish, Option<String>), Problem> {
-        if self.name.is_none() {
+        if self.name.as_deref().is_none_or(str::is_empty) {
             return Err(Problem::field("name", "must be given: 1 to 63 of a-z, 0-9 and -"));
         }
         self.checked(now)
@@ -73,9 +73,7 @@ impl Wanted {
             name::dns_label("name", &name)?;
         }
         name::labels("tags", &self.tags)?;
-        for (resource, what) in &self.adopt {
-            name::line(&format!("adopt.{resource}"), what, 1024)?;
-        }
+        adoptions(&self.adopt)?;
         let destroy_at = end(self.ttl.as_ref(), self.destroy_at.as_deref(), now)?;
         let wish = Wish {
             name,
@@ -89,6 +87,14 @@ impl Wanted {
         };
         Ok((wish, self.plan_hash))
     }
+}
+
+/// What shall be taken over is named.
+pub(super) fn adoptions(adopt: &BTreeMap<String, String>) -> Result<(), Problem> {
+    for (resource, what) in adopt {
+        name::line(&format!("adopt.{resource}"), what, 1024)?;
+    }
+    Ok(())
 }
 
 /// What users write on an environment in words.

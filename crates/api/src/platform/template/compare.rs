@@ -139,14 +139,32 @@ pub(crate) async fn template_impact(
 ) -> Result<Answer<Impact>, Problem> {
     let mut read = app.db.read().await?;
     let (from, to) = both(&mut read, &caller, &name, asked).await?;
-    let scope = caller.scope();
-    let made = store::environment::made_from(&mut read, scope, from.id, MAX_ENVIRONMENTS).await?;
     let mut environments = Vec::new();
-    for one in made {
+    for one in made_from(&mut read, &caller, &from).await? {
         environments.push(touched(&mut read, one, &from, &to).await?);
     }
     let (from, to) = (from.template.version, to.template.version);
     Ok(Answer(Impact { name, from, to, environments }))
+}
+
+/// The environments that are made from this version: from the caller's own template, or from the shared one
+/// of the same name, which they stay with.
+async fn made_from(
+    read: &mut Read,
+    caller: &Caller,
+    from: &Published,
+) -> Result<Vec<Environment>, Problem> {
+    let mut all = Vec::new();
+    for one in versions(read, caller, &from.template.name).await? {
+        if one.version == from.template.version {
+            let scope = caller.scope();
+            let made = store::environment::made_from(read, scope, one.id, MAX_ENVIRONMENTS);
+            all.extend(made.await?);
+        }
+    }
+    all.sort_unstable_by_key(|one| one.id);
+    all.truncate(usize::try_from(MAX_ENVIRONMENTS).unwrap_or(usize::MAX));
+    Ok(all)
 }
 
 async fn both(

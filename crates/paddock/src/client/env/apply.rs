@@ -24,8 +24,8 @@ use crate::client::wait::Wait;
 #[derive(clap::Args)]
 #[command(after_help = "\
 What is said of an environment that exists is a change of it; what is not said stays. At a terminal
-the plan is shown first, and done if you agree; with --plan only that plan is done, and refused if
-the world has moved since.
+the plan is shown first, and done if you agree; with --plan only that plan is done. All that is said
+is done, or nothing: when the world has moved since the plan, or the environment does not rest.
 
 Example:
   paddock env apply shop --template web-shop@1.4.0 --set replicas=3 --ttl 7d --wait
@@ -120,21 +120,11 @@ async fn create(
     adopt: &BTreeMap<String, String>,
     hash: Option<&str>,
 ) -> Result<Answer, Error> {
-    let mut body = plan::asked(name, wanted)?;
-    about.tell(&mut body)?;
-    if let Some((field, when)) = about.end() {
-        body[field] = when;
-    }
-    if !adopt.is_empty() {
-        body["adopt"] = json!(adopt);
-    }
-    if let Some(hash) = hash {
-        body["plan_hash"] = hash.into();
-    }
+    let body = told(plan::asked(name, wanted)?, about, adopt, hash)?;
     api.send(&Call::create(&["environments"], body)).await
 }
 
-/// Changes what is there: what can be refused without harm comes first.
+/// Changes what is there, with one call: all of it is done, or nothing.
 async fn change(
     api: &Api,
     there: &Subject,
@@ -143,25 +133,25 @@ async fn change(
     adopt: &BTreeMap<String, String>,
     hash: Option<&str>,
 ) -> Result<Answer, Error> {
-    let path = ["environments", there.id.as_str()];
-    let mut body = json!({});
+    let body = told(plan::changed(wanted), about, adopt, hash)?;
+    api.send(&Call::post(&["environments", &there.id, "apply"], Some(body))).await
+}
+
+/// The body of a request with all else that was said.
+fn told(
+    mut body: Value,
+    about: &About,
+    adopt: &BTreeMap<String, String>,
+    hash: Option<&str>,
+) -> Result<Value, Error> {
     about.tell(&mut body)?;
-    if body != json!({}) {
-        api.send(&Call::patch(&path, body)).await?;
+    if !adopt.is_empty() {
+        body["adopt"] = json!(adopt);
     }
-    if let Some((field, when)) = about.end() {
-        let body = json!({ field: when });
-        api.send(&Call::post(&[path[0], path[1], "extend"], Some(body))).await?;
-    }
-    for (resource, what) in adopt {
-        let path = [path[0], path[1], "resources", resource, "adopt"];
-        api.send(&Call::post(&path, Some(json!({ "what": what })))).await?;
-    }
-    let mut body = plan::changed(wanted);
     if let Some(hash) = hash {
         body["plan_hash"] = hash.into();
     }
-    api.send(&Call::post(&[path[0], path[1], "apply"], Some(body))).await
+    Ok(body)
 }
 
 /// What to do about a plan that no longer holds, or an environment that does not rest.
@@ -182,18 +172,19 @@ impl About {
         if !tags.is_empty() {
             body["tags"] = json!(tags);
         }
-        for (field, text) in [("description", &self.description), ("on_drift", &self.on_drift)] {
+        for (field, text) in [
+            ("description", &self.description),
+            ("on_drift", &self.on_drift),
+            ("destroy_at", &self.destroy_at),
+        ] {
             if let Some(text) = text {
                 body[field] = text.clone().into();
             }
         }
+        if let Some(seconds) = self.ttl {
+            body["ttl"] = seconds.into();
+        }
         Ok(())
-    }
-
-    /// When it ends: the field that says so, and its value.
-    fn end(&self) -> Option<(&'static str, Value)> {
-        let ttl = self.ttl.map(|seconds| ("ttl", json!(seconds)));
-        ttl.or_else(|| self.destroy_at.as_ref().map(|time| ("destroy_at", json!(time))))
     }
 }
 
@@ -205,7 +196,7 @@ mod tests {
     fn only_what_was_said_is_sent() {
         let mut body = json!({});
         About::default().tell(&mut body).unwrap();
-        assert_eq!((body, About::default().end()), (json!({}), None));
+        assert_eq!(body, json!({}));
         let about = About {
             tags: vec![("team".into(), "shop".into())],
             description: Some(String::new()),
@@ -215,8 +206,13 @@ mod tests {
         };
         let mut body = json!({});
         about.tell(&mut body).unwrap();
-        let want = json!({"tags": {"team": "shop"}, "description": "", "on_drift": "repair"});
+        let want = json!({
+            "tags": {"team": "shop"}, "description": "", "on_drift": "repair", "ttl": 60,
+        });
         assert_eq!(body, want);
-        assert_eq!(about.end(), Some(("ttl", json!(60))));
+        let about = About { destroy_at: Some("2030-01-31T12:00:00Z".into()), ..About::default() };
+        let mut body = json!({"plan_hash": "5e"});
+        about.tell(&mut body).unwrap();
+        assert_eq!(body, json!({"plan_hash": "5e", "destroy_at": "2030-01-31T12:00:00Z"}));
     }
 }

@@ -100,6 +100,31 @@ fn row(template: &Template) -> [String; 7] {
     ]
 }
 
+/// Who can carry out resources.
+#[derive(Debug, Deserialize)]
+pub(super) struct Executors {
+    items: Vec<Executor>,
+}
+
+/// Somebody who carries out resources.
+#[derive(Debug, Deserialize)]
+struct Executor {
+    name: String,
+    #[serde(default)]
+    available: bool,
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+/// All executors, and what those need that can't be used.
+pub(super) fn executors(all: &Executors) -> String {
+    let row = |table: Table, one: &Executor| {
+        let needs = format::optional(one.reason.as_ref());
+        table.row([one.name.clone(), format::yes_or_no(one.available), needs])
+    };
+    all.items.iter().fold(Table::new(&["EXECUTOR", "SET UP", "NEEDS"]), row).render()
+}
+
 /// As much of a commit as people say.
 fn short(commit: Option<&str>) -> String {
     commit.unwrap_or_default().chars().take(12).collect()
