@@ -381,9 +381,8 @@ async fn a_first_try_where_nothing_may_be_seen_holds_up_neither_the_next_nor_the
     let all = "create read update patch delete";
     let rules = ["secret/data/shop/", "secret/metadata/shop/", "kv/"].map(|at| Rule::new(at, all));
     world.vault.make_token("l1mited", &rules, 0, false);
-    let limited = world.with_token("l1mited");
     for wrong in [json!({"path": "hidden/db"}), json!({"path": "db", "mount": "nowhere"})] {
-        let mut db = task(wrong);
+        let (limited, mut db) = (world.with_token("l1mited"), task(wrong));
         refused(limited.plan(&db).await);
         db.kept.extend(limited.keep(&db).await.unwrap());
         assert!(!db.kept.contains_key("places"));
