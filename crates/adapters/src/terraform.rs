@@ -118,11 +118,11 @@ impl Terraform {
             Look::Ended(..) | Look::None => {}
         }
         workspace.check()?;
-        if !workspace.is_busy() {
+        if workspace.is_busy() {
+            workspace.interrupt_overdue();
+        } else {
             let work = workspace.clone();
             self.runs.start(&key, aim, async move { work.apply().await });
-        } else {
-            workspace.interrupt_overdue();
         }
         Ok(None)
     }

@@ -124,7 +124,7 @@ impl Secrets {
 
     /// All places where something was made or begun: a first try may have been told another one than
     /// the next, and was never finished.
-    fn places(&self, task: &Task) -> BTreeSet<At> {
+    fn places(task: &Task) -> BTreeSet<At> {
         let applied = task.applied.as_ref().and_then(place::told);
         places::kept(task).into_iter().chain(applied).collect()
     }

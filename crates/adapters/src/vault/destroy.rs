@@ -9,7 +9,7 @@ use super::{Secrets, certificate};
 
 impl Secrets {
     pub(super) async fn take_away(&self, task: &Task) -> Result<(), Fault> {
-        let places = self.places(task);
+        let places = Self::places(task);
         if let Some(told) = place::told(&task.with).filter(|told| !places.contains(told)) {
             self.clear_if_seen(task, &told).await?;
         }
@@ -22,7 +22,7 @@ impl Secrets {
 
     /// Takes away what tries before this one have begun elsewhere.
     pub(super) async fn clear_all_but(&self, task: &Task, at: &At) -> Result<(), Fault> {
-        for other in self.places(task).iter().filter(|other| *other != at) {
+        for other in Self::places(task).iter().filter(|other| *other != at) {
             let (kv, found) = self.find(other).await?;
             self.clear(task, &kv, found).await?;
         }

@@ -93,7 +93,8 @@ init)
     exit;;
 esac
 "#;
-        std::fs::write(&program, format!("{begin}cd {}\n{script}", self.path().display())).unwrap();
+        std::fs::write(&program, format!("{begin}export dir={}\n{script}", self.path().display()))
+            .unwrap();
         let rights = std::os::unix::fs::PermissionsExt::from_mode(0o700);
         std::fs::set_permissions(&program, rights).unwrap();
         self.options.program = program;

@@ -32,7 +32,8 @@ async fn stop(executor: &Modules, task: &mut Task) {
 }
 
 /// Does not care.
-const DEAF: &str = "trap '' INT TERM; echo begun >> log; while [ -e log ]; do sleep 0.1; done";
+const DEAF: &str =
+    "trap '' INT TERM; echo begun >> $dir/log; while [ -d $dir ]; do sleep 0.1; done";
 
 fn count(bed: &Bed, line: &str) -> usize {
     bed.log().iter().filter(|known| *known == line).count()
@@ -162,7 +163,8 @@ async fn what_does_not_listen_is_killed() {
 async fn what_is_cancelled_is_interrupted_once() {
     let (mut bed, mut task) = Bed::steps();
     bed.play(
-        "trap 'echo interrupted >> log' INT; echo begun >> log; until [ -e gate ]; do sleep 0.1; done",
+        "trap 'echo interrupted >> $dir/log' INT; echo begun >> $dir/log\n\
+         until [ -e $dir/gate ] || [ ! -d $dir ]; do sleep 0.1; done",
     );
     let executor = bed.executor();
     executor.plan(&task).await.unwrap();
@@ -229,7 +231,7 @@ async fn a_run_that_has_outlived_its_server_has_a_limit() {
 async fn what_a_killed_program_has_started_is_killed_with_it() {
     let (mut bed, mut task) = Bed::steps();
     // Its child has the lock, as plugins do.
-    bed.play("exec 3<&0; sh -c 'touch log; while [ -e log ]; do sleep 0.1; done' & kill -KILL $$");
+    bed.play("exec 3<&0; sh -c 'while [ -d $dir ]; do sleep 0.1; done' & kill -KILL $$");
     let executor = bed.executor();
     for _ in 0..2 {
         let why = unavailable(plan(&executor, &mut task).await);
