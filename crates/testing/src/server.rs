@@ -296,7 +296,7 @@ async fn run(db: &Db, settings: TestSettings, stop: Stop) -> Client {
     Client::new(&base)
 }
 
-/// Paddock's own executors, and one in memory for those of foreign systems.
+/// Paddock's own executors, and one in memory for those of foreign systems and for calls.
 pub fn executors(
     db: &Db,
     rules: &Rules,
@@ -309,10 +309,10 @@ pub fn executors(
     let all: Vec<(Of, Arc<dyn engine::port::Executor>)> = vec![
         (Of::Terraform, foreign.clone()),
         (Of::ConsulKv, foreign.clone()),
-        (Of::VaultSecret, foreign),
+        (Of::VaultSecret, foreign.clone()),
         (Of::Deployment, Arc::new(deployments())),
         (Of::Service, Arc::new(Services::new(db.clone(), rules.clone()))),
-        (Of::Command, Arc::new(Commands::new(deployments(), None))),
+        (Of::Command, Arc::new(Commands::new(deployments(), Some(foreign)))),
     ];
     let server = format!("test {}", store::entropy::noise(db.entropy()));
     Executors { all, seal, server, observe_every: Duration::from_mins(10) }

@@ -88,10 +88,11 @@ impl Services {
 
     async fn destroy_once(&self, task: &Task) -> Result<Doing<()>, Fault> {
         let Some(now) = self.found(task).await? else { return Ok(Doing::Done(())) };
-        if !now.status.is_leaving() {
-            self.end(task, &now).await?;
+        if now.status.is_leaving() {
+            return Ok(going(now.status_reason));
         }
-        Ok(going(now.status_reason))
+        self.end(task, &now).await?;
+        Ok(going("Its deletion was asked for."))
     }
 
     async fn end(&self, task: &Task, now: &Instance) -> Result<(), Fault> {

@@ -198,4 +198,27 @@ actions:
         let images: Vec<_> = all.iter().map(|one| one.spec.image.as_deref()).collect();
         assert_eq!(images, [Some("test/web:2")]);
     }
+
+    async fn a_call_is_stopped_and_forgotten_by_who_makes_it(engine: Engine) {
+        let hook = "
+name: hook
+version: '1'
+actions:
+  - {name: tell, app: {url: 'https://example.test/hook'}}
+";
+        let shop = Shop::start(engine, &[hook]).await;
+        shop.world.fleet.executor.held().slowness = u32::MAX;
+        let id = shop.create("hook@1", json!({})).await;
+        shop.until_resource(id, "tell", resource::Status::Applying).await;
+        until("it is made", async || !shop.asked("apply").is_empty()).await;
+        shop.ask(id, async |tx, now| environment::cancel(tx, now).await).await.unwrap();
+        let failed = shop.until(id, Status::Failed).await;
+        assert!(failed.status_reason.starts_with("Cancelled"), "{}", failed.status_reason);
+        // It is believed when it says that it has stopped, not when it was told to.
+        assert_eq!(shop.world.fleet.executor.held().cancelled, ["tell", "tell"]);
+        shop.world.fleet.executor.held().slowness = 1;
+        shop.destroy(id).await;
+        shop.until(id, Status::Destroyed).await;
+        assert_eq!(shop.asked("destroy"), ["tell", "tell"]);
+    }
 }
