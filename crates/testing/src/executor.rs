@@ -8,7 +8,7 @@ use engine::port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Pro
 use model::resource::Difference;
 use model::{Invalid, ResourceId, Secret};
 use serde_json::{Map, Value, json};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::outside::Fake;
 
@@ -27,6 +27,10 @@ pub struct Things {
     pub silent_at: Option<usize>,
     /// Told when that has happened.
     pub fell_silent: Arc<Notify>,
+    /// While it is there, answers are given only as it has permits for them.
+    pub gate: Option<Arc<Semaphore>>,
+    /// How often something was looked at.
+    pub looks: usize,
     /// Resources that were told to stop, by name.
     pub cancelled: Vec<String>,
     /// The highest fence that was seen for each resource.
@@ -69,7 +73,7 @@ impl FakeExecutor {
         let answer = self.answer(act);
         let things = self.held();
         if things.silent_at.is_none_or(|at| at + 1 != things.asked.len()) {
-            return Box::pin(async move { answer.await? });
+            return late(things.gate.clone(), Box::pin(async move { answer.await? }));
         }
         let fell_silent = things.fell_silent.clone();
         Box::pin(async move {
@@ -77,6 +81,18 @@ impl FakeExecutor {
             std::future::pending().await
         })
     }
+}
+
+/// An answer that is given once the gate lets it through.
+fn late<'a, R: Send + 'a>(gate: Option<Arc<Semaphore>>, answer: Answer<'a, R>) -> Answer<'a, R> {
+    let Some(gate) = gate else { return answer };
+    Box::pin(async move {
+        // It is never closed.
+        if let Ok(permit) = gate.acquire().await {
+            permit.forget();
+        }
+        answer.await
+    })
 }
 
 fn going<T>() -> Doing<T> {
@@ -109,10 +125,12 @@ impl Executor for FakeExecutor {
     }
 
     fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Observed> {
-        self.answer(|things| {
+        let seen = self.answer(|things| {
+            things.looks += 1;
             let made = task.applied.clone().unwrap_or_default();
             Observed { drift: changes(&made, things.of.get(&task.id)), unexpected: Vec::new() }
-        })
+        });
+        late(self.held().gate.clone(), seen)
     }
 
     fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<()>> {

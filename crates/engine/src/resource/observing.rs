@@ -49,7 +49,7 @@ impl Resources {
         let is_news = now.drift != seen.drift || now.unexpected != seen.unexpected;
         (now.drift, now.unexpected) = (seen.drift, seen.unexpected);
         // Who asked for a look meanwhile wants one that began after that.
-        if now.observed_at == one.observed_at {
+        if now.updated_at == one.updated_at {
             now.observed_at = Some(tx.now());
         }
         if now.status != to {

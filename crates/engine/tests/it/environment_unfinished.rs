@@ -1,5 +1,6 @@
 //! Environments whose changes and ends did not come to their end: cancelled, refused, overtaken.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::environment::{self, Change};
@@ -9,6 +10,7 @@ use model::template::Executor;
 use serde_json::json;
 use store::Scope;
 use testing::on_both_engines;
+use tokio::sync::Semaphore;
 
 use crate::environment::{SHOP, Shop, set};
 use crate::probe::until;
@@ -182,5 +184,65 @@ on_both_engines! {
         for name in ["aa", "bb"] {
             assert_eq!(shop.resource(id, name).await.applied.unwrap()["values"]["size"], 2, "{name}");
         }
+    }
+
+    async fn what_fails_while_it_is_doomed_goes_all_the_same(engine: Engine) {
+        let shop = Shop::start(engine, &[SHOP]).await;
+        let gate = Arc::new(Semaphore::new(0));
+        shop.world.fleet.executor.held().gate = Some(gate.clone());
+        shop.world.fleet.executor.held().refuses.insert("base".into());
+        let id = shop.create("shop@1.0.0", json!({})).await;
+        until("it is being made", async || shop.asked("apply").contains(&"base".to_owned())).await;
+        shop.destroy(id).await;
+        shop.world.fleet.executor.held().refuses.clear();
+        gate.add_permits(1_000);
+        shop.until(id, Status::Destroyed).await;
+    }
+
+    async fn what_is_made_while_it_is_doomed_goes_all_the_same(engine: Engine) {
+        let shop = Shop::start(engine, &[SHOP]).await;
+        let id = shop.create("shop@1.0.0", json!({"size": 0})).await;
+        shop.until(id, Status::Deployed).await;
+        let executor = &shop.world.fleet.executor;
+        let base = shop.resource(id, "base").await.id;
+        executor.held().of.get_mut(&base).unwrap().insert("path".into(), json!("by hand"));
+        shop.ask(id, async |tx, now| environment::observe(tx, now).await).await.unwrap();
+        shop.until_resource(id, "base", resource::Status::Drifted).await;
+        let gate = Arc::new(Semaphore::new(0));
+        executor.held().gate = Some(gate.clone());
+        shop.forget();
+        shop.ask(id, async |tx, now| environment::repair(tx, now, None).await).await.unwrap();
+        until("it is being mended", async || shop.asked("apply") == ["base"]).await;
+        // While that is not answered, its environment goes, and what needs it can't.
+        executor.held().gate = None;
+        executor.held().refuses.insert("settings".into());
+        shop.destroy(id).await;
+        shop.until_resource(id, "settings", resource::Status::Failed).await;
+        gate.add_permits(1);
+        shop.until(id, Status::Failed).await;
+        executor.held().refuses.clear();
+        shop.ask(id, async |tx, now| environment::retry(tx, now).await).await.unwrap();
+        shop.until(id, Status::Destroyed).await;
+        assert!(executor.held().of.is_empty());
+    }
+
+    async fn who_asks_for_a_look_gets_one_that_began_afterwards(engine: Engine) {
+        let shop = Shop::start(engine, &[SHOP]).await;
+        let id = shop.create("shop@1.0.0", json!({"size": 0})).await;
+        shop.until(id, Status::Deployed).await;
+        let gate = Arc::new(Semaphore::new(0));
+        let executor = &shop.world.fleet.executor;
+        executor.held().gate = Some(gate.clone());
+        executor.held().looks = 0;
+        let look = async || {
+            shop.ask(id, async |tx, now| environment::observe(tx, now).await).await.unwrap();
+        };
+        look().await;
+        until("all are looked at", async || executor.held().looks == 3).await;
+        let base = shop.resource(id, "base").await.id;
+        executor.held().of.get_mut(&base).unwrap().insert("path".into(), json!("by hand"));
+        look().await;
+        gate.add_permits(1_000);
+        shop.until_resource(id, "base", resource::Status::Drifted).await;
     }
 }
