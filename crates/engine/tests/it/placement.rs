@@ -92,7 +92,9 @@ on_both_engines! {
         world.until(low, Status::Running).await;
         let changes = world.changes_of(low).await.join(" ");
         assert!(changes.contains("running preempted"), "{changes}");
-        assert!(changes.ends_with("scheduled starting running"), "{changes}");
+        // Its agent may be faster than it says that it starts.
+        let back = changes.replace(" starting", "");
+        assert!(back.ends_with("preempted stopped scheduled running"), "{changes}");
         check_books(&world.db).await;
     }
 
