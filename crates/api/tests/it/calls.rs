@@ -477,9 +477,8 @@ fn agents() -> Vec<Entry> {
 fn environments(on: &Things) -> Vec<Entry> {
     use Rule::*;
     let wish = || json!({"name": "new", "templates": [on.template]});
-    let wish_fields = || {
+    let change_fields = || {
         vec![
-            ("name", Label),
             ("templates", References),
             ("parameters", Object),
             ("tags", Labels),
@@ -491,6 +490,7 @@ fn environments(on: &Things) -> Vec<Entry> {
             ("plan_hash", Text),
         ]
     };
+    let wish_fields = || [vec![("name", Label)], change_fields()].concat();
     vec![
         (
             "POST /api/v1/templates",
@@ -515,21 +515,7 @@ fn environments(on: &Things) -> Vec<Entry> {
             json!({"parameters": {}}),
             vec![("templates", References), ("parameters", Object), ("destroy", YesOrNo)],
         ),
-        (
-            "POST /api/v1/environments/{id}/apply",
-            json!({"parameters": {}}),
-            vec![
-                ("templates", References),
-                ("parameters", Object),
-                ("tags", Labels),
-                ("description", OptionalName(1000)),
-                ("destroy_at", Time),
-                ("ttl", Life),
-                ("on_drift", OneOf),
-                ("adopt", Object),
-                ("plan_hash", Text),
-            ],
-        ),
+        ("POST /api/v1/environments/{id}/apply", json!({"parameters": {}}), change_fields()),
         ("POST /api/v1/environments/{id}/extend", json!({"ttl": "1h"}), vec![("ttl", Life)]),
         (
             "POST /api/v1/environments/{id}/repair",

@@ -119,19 +119,19 @@ impl Resources {
             Err(fault) => return self.fault(one, &fault).await,
         };
         // What is linked was taken over by an earlier call.
-        if let Some(what) = one.adopt.as_ref().filter(|_| one.link.is_none()) {
-            match executor.adopt(&task, what).await {
-                Ok(found) => (task.outputs, task.link) = (found.outputs, found.link),
-                Err(fault) => {
-                    let failed: Result<Doing<()>, _> = Err(fault);
-                    return match self.ended(one, executor, &task, failed).await? {
-                        Continue(()) => Ok(Next::Again),
-                        Break(next) => Ok(next),
-                    };
+        let adopted = match one.adopt.as_ref().filter(|_| one.link.is_none()) {
+            Some(what) => executor.adopt(&task, what).await.map(Some),
+            None => Ok(None),
+        };
+        let made = match adopted {
+            Ok(found) => {
+                if let Some(found) = found {
+                    (task.outputs, task.link) = (found.outputs, found.link);
                 }
+                executor.apply(&task).await
             }
-        }
-        let made = executor.apply(&task).await;
+            Err(fault) => Err(fault),
+        };
         match self.ended(one, executor, &task, made).await? {
             Continue(made) => self.applied(one, task.with, Some(made)).await,
             Break(next) => Ok(next),
