@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use engine::port::Fault;
 use model::Secret;
+use port::Fault;
 use reqwest::{RequestBuilder, StatusCode, Url};
 use serde::de::DeserializeOwned;
 

@@ -9,10 +9,10 @@ mod running;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
 use model::Invalid;
 use model::resource::Difference;
 use model::template::{self, with};
+use port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
 use reqwest::{Method, StatusCode, Url};
 use serde_json::{Map, Value, json};
 

@@ -16,10 +16,10 @@ mod seen;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use engine::port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
 use model::resource::Difference;
 use model::template::with::ConsulKv;
 use model::{Invalid, Secret};
+use port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
 use serde_json::{Map, Value, json};
 
 use crate::call::{LIMIT, Unusable};

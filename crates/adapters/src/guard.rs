@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use engine::port::{Counts, Fault, Health, Watched};
-use tokio::time::{Instant, sleep, timeout};
+use port::{Counts, Fault, Health, Watched};
+use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
 use breaker::{Breaker, Pass};
@@ -134,7 +134,7 @@ impl Guard {
             calls: self.calls.load(Ordering::Relaxed),
             attempts: self.attempts.load(Ordering::Relaxed),
             failures: self.failures.load(Ordering::Relaxed),
-            state: self.breaker().state(Instant::now()),
+            state: self.breaker().state(base::monotonic()),
         }
     }
 
@@ -199,7 +199,7 @@ impl Guard {
     }
 
     fn turn(&self) -> Result<Turn<'_>, Fault> {
-        match self.breaker().admit(Instant::now()) {
+        match self.breaker().admit(base::monotonic()) {
             Ok(pass) => Ok(Turn { guard: self, pass: Some(pass) }),
             Err(reason) => Err(Fault::Unavailable(format!(
                 "{} is not asked again before {:?} have passed: {reason}",
@@ -240,7 +240,7 @@ impl Turn<'_> {
 
     fn failed(mut self, reason: &str) {
         let Some(pass) = self.pass.take() else { return };
-        if self.guard.breaker().failed(pass, reason, Instant::now()) {
+        if self.guard.breaker().failed(pass, reason, base::monotonic()) {
             warn!(system = self.guard.name, "{} is left alone: {reason}", self.guard.name);
         }
     }
@@ -249,7 +249,7 @@ impl Turn<'_> {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         if let Some(pass) = self.pass.take() {
-            self.guard.breaker().abandoned(pass, Instant::now());
+            self.guard.breaker().abandoned(pass, base::monotonic());
         }
     }
 }

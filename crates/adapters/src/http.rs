@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::time::Duration;
 
-use engine::port::Fault;
 use futures_util::StreamExt;
+use port::Fault;
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Response};
 

@@ -18,11 +18,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use engine::port::{Access, Answer, Fault, Made, Order, Progress, Provider};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client};
 use model::ClusterId;
 use model::cluster::{self, Settings};
+use port::{Access, Answer, Fault, Made, Order, Progress, Provider};
 
 use crate::guard::{Guard, Options};
 use fault::Doing;

@@ -7,8 +7,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-use engine::port::Task;
 use model::{ResourceId, Secret};
+use port::Task;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

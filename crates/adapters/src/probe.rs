@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use engine::port::{Answer, Fault, Probe};
+use port::{Answer, Fault, Probe};
 use reqwest::Method;
 
 use crate::web::{self, Web};

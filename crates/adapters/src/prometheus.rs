@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use engine::port::Fault;
 use model::{Secret, Time};
+use port::Fault;
 use reqwest::{Client, StatusCode};
 
 use crate::http::{self, root_of};

@@ -33,9 +33,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use engine::port::{Access, Answer, Fault, Made, Order, Progress, Provider};
 use model::Secret;
 use model::cluster::STATE;
+use port::{Access, Answer, Fault, Made, Order, Progress, Provider};
 use tokio::sync::OnceCell;
 
 pub use inputs::{Change, Inputs, Outputs};

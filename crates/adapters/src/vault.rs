@@ -30,10 +30,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use engine::port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
 use model::resource::Difference;
 use model::template::with;
 use model::{Invalid, ResourceId, Secret, Time};
+use port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
 use serde_json::{Map, Value};
 
 use self::kv::{Kv, Place};

@@ -11,7 +11,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::port::Fault;
+use port::Fault;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Client, Method, RequestBuilder, Url};
 use tokio::net::lookup_host;

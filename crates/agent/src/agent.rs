@@ -5,12 +5,12 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::task::Tasks;
 use futures_util::StreamExt as _;
 use model::agent::{Desired, Observed, ReplicaId, Report};
 use model::deployment::Spec;
 use model::log::{LogLine, LogsFrom};
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
 
 use crate::{Condition, Link, LinkError, Runtime, probe};
 
@@ -32,7 +32,7 @@ pub struct Agent<L, R> {
     /// What each replica's task shall bring about.
     wishes: HashMap<ReplicaId, watch::Sender<Desired>>,
     /// Each ends with the generation of the wish that it fulfilled last.
-    tasks: JoinSet<(ReplicaId, i64)>,
+    tasks: Tasks<(ReplicaId, i64)>,
     reports: mpsc::Sender<Report>,
 }
 
@@ -42,7 +42,7 @@ impl<L: Link, R: Runtime> Agent<L, R> {
         let (reports, inbox) = mpsc::channel(BATCH);
         let reporter = report_all(link.clone(), inbox);
         let mut agent =
-            Self { link, runtime, wishes: HashMap::new(), tasks: JoinSet::new(), reports };
+            Self { link, runtime, wishes: HashMap::new(), tasks: Tasks::new(), reports };
         tokio::select! {
             () = agent.serve() => {}
             () = reporter => {}
@@ -98,7 +98,7 @@ impl<L: Link, R: Runtime> Agent<L, R> {
         self.wishes.insert(id, wish);
         let keeper =
             Keeper { runtime: self.runtime.clone(), wishes, reports: self.reports.clone() };
-        self.tasks.spawn(keeper.keep(id));
+        self.tasks.spawn("replica", keeper.keep(id));
     }
 
     fn ended(&mut self, done: Result<(ReplicaId, i64), tokio::task::JoinError>) {

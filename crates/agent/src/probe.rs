@@ -5,7 +5,7 @@ use std::time::Duration;
 use model::deployment::Probe;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 /// How long one try may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -23,13 +23,13 @@ pub(crate) async fn until_answered(
     let Some(endpoint) = at.and_then(|at| endpoints.get(at)) else {
         return Err(format!("Its port {} is not published, so nobody can ask it.", probe.port));
     };
-    let end = Instant::now() + Duration::from_secs(probe.within.into());
+    let end = base::monotonic() + Duration::from_secs(probe.within.into());
     let mut pause = FIRST_PAUSE;
     loop {
         let Err(reason) = timeout(PATIENCE, ask(probe, endpoint)).await.unwrap_or_else(late) else {
             return Ok(());
         };
-        if Instant::now() + pause > end {
+        if base::monotonic() + pause > end {
             let (port, within) = (probe.port, probe.within);
             return Err(format!("It did not answer on port {port} within {within} s: {reason}."));
         }

@@ -4,12 +4,13 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use base::entropy;
 use model::event::Actor;
 use model::invite::Invite;
 use model::organization::{self, Organization};
 use model::user::{self, Access, NewUser, Role, User};
 use model::{Invalid, Time, name};
-use store::{Tx, entropy, invite, token};
+use store::{Tx, invite, token};
 
 use crate::{App, Problem};
 

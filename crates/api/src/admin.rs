@@ -1,8 +1,9 @@
 //! The platform administrator: made at the first start.
 
+use base::entropy;
 use model::event::Actor;
 use model::user::{Access, NewUser, Role};
-use store::{Db, Scope, entropy};
+use store::{Db, Scope};
 
 use crate::{App, Problem};
 

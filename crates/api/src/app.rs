@@ -4,15 +4,16 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::{Stop, task};
 use engine::finding::Finder;
 use engine::placement::Outlook;
-use engine::port::{Seal, Watched};
 use engine::rules::Rules;
 use model::Time;
 use model::cluster::{Patience, Provider};
 use model::template::Executor;
+use port::{Seal, Watched};
+use store::Db;
 use store::deployment::Limits;
-use store::{Db, Stop, task};
 
 use crate::cache::{self, Cache};
 use crate::logs::Logs;

@@ -3,9 +3,9 @@
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
 use axum::http::{StatusCode, header};
+use base::Instant;
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
-use tokio::time::Instant;
 
 use crate::Problem;
 

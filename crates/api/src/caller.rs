@@ -7,12 +7,13 @@ use std::time::Duration;
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, header};
+use base::entropy;
 use data_encoding::BASE64;
 use model::ClusterId;
 use model::cluster::Cluster;
 use model::event::Actor;
 use model::user::{Access, Role, User};
-use store::{Scope, agent_token, entropy, token};
+use store::{Scope, agent_token, token};
 
 use crate::oidc::{self, Foreign};
 use crate::{App, Problem, account};

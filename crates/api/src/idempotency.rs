@@ -9,9 +9,10 @@ use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use base::entropy;
 use serde::Serialize;
+use store::Tx;
 use store::idempotency::{self, Answer};
-use store::{Tx, entropy};
 
 use crate::body::{limit, whole};
 use crate::caller::Caller;

@@ -1,21 +1,22 @@
 //! Around every request: an id, a line in the log, a measurement, a time limit, and the writing-out
 //! of problems.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use engine::port::Health;
+use base::entropy;
 use model::Xid;
+use port::Health;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
-use store::{entropy, work};
+use store::work;
 
 use crate::body::Deadline;
 use crate::{App, Problem, fleet};
@@ -157,9 +158,9 @@ fn watch_foreign(app: &App) {
 
 /// The middleware.
 pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let started = Instant::now();
+    let started = base::monotonic();
     let limit = app.settings.request_timeout;
-    request.extensions_mut().insert(Deadline((started + limit).into()));
+    request.extensions_mut().insert(Deadline(started + limit));
     let id = format!("{:016x}", entropy::noise(app.db.entropy()));
     let method = known(request.method());
     let path = request.uri().path().to_owned();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Argon2, PasswordHasher, PasswordVerifier};
 use axum::http::StatusCode;
-use store::Entropy;
+use base::Entropy;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::Problem;

@@ -179,7 +179,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_agent_answers_and_only_its_own_cluster() {
         let (relay, (own, other, replica)) = (Relay::default(), names());
-        let asking = store::task::spawn("asking", {
+        let asking = base::task::spawn("asking", {
             let relay = relay.clone();
             async move { relay.ask(own, replica, LogsFrom::Start, true).await }
         });
@@ -199,7 +199,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_stops_listening_stops_the_agent() {
         let (relay, (own, _, replica)) = (Relay::default(), names());
-        let asking = store::task::spawn("asking", {
+        let asking = base::task::spawn("asking", {
             let relay = relay.clone();
             async move { relay.ask(own, replica, LogsFrom::Start, true).await }
         });

@@ -3,15 +3,16 @@
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use base::task::Tasks;
+use base::{Stop, entropy};
 use futures_util::FutureExt;
 use model::event::Actor;
 use model::work::{Lane, Next};
 use model::{Time, backoff};
 use store::work::Claim;
-use store::{Db, Stop, entropy, work};
-use tokio::task::JoinSet;
+use store::{Db, work};
 
 use crate::metrics::{Run, Worker};
 use crate::reconcile::{AnyReconcile, Error};
@@ -75,7 +76,7 @@ impl Driver {
         let driver = Arc::new(self);
         let mut woken = driver.db.work_signal();
         let mut running = Running::default();
-        let mut next_resync = Instant::now() + driver.options.resync;
+        let mut next_resync = base::monotonic() + driver.options.resync;
         let mut renewal = tokio::time::interval(driver.options.lease / 3);
         while !stop.is_set() {
             woken.mark_unchanged();
@@ -90,8 +91,8 @@ impl Driver {
                 _ = renewal.tick() => driver.renew(&running).await,
                 () = tokio::time::sleep(sleep) => {}
             }
-            if Instant::now() >= next_resync {
-                next_resync = Instant::now() + driver.options.resync;
+            if base::monotonic() >= next_resync {
+                next_resync = base::monotonic() + driver.options.resync;
                 driver.resync().await;
             }
         }
@@ -135,7 +136,7 @@ impl Driver {
 
     /// One step for one key, whatever happens in it.
     async fn step(&self, claim: Claim) {
-        let started = Instant::now();
+        let started = base::monotonic();
         let late = self.db.now().since(claim.due_at);
         self.metrics.late_seconds.observe(late.as_secs_f64());
         let outcome = self.reconcile(&claim).await;
@@ -228,7 +229,7 @@ impl Driver {
 /// The steps under way.
 #[derive(Default)]
 struct Running {
-    tasks: JoinSet<()>,
+    tasks: Tasks<()>,
     claims: HashMap<tokio::task::Id, Claim>,
 }
 
@@ -242,7 +243,7 @@ impl Running {
                 driver.metrics.running.dec();
             }
         };
-        let handle = self.tasks.spawn(task);
+        let handle = self.tasks.spawn("reconcile", task);
         self.claims.insert(handle.id(), claim);
     }
 

@@ -21,8 +21,8 @@ use model::work::Next;
 use model::{EnvironmentId, Time};
 use store::{Db, Scope, Tx};
 
-use crate::port::Probe;
 use crate::{Error, Reconcile};
+use port::Probe;
 
 pub use asking::{
     Change, Drawn, Wish, adopt, apply, cancel, create, destroy, observe, plan_change, plan_end,

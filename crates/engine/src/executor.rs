@@ -17,7 +17,7 @@ use model::resource::{Difference, Link};
 use serde_json::Value;
 use store::{Db, Read, Scope, Tx};
 
-use crate::port::{Doing, Fault, Task};
+use port::{Doing, Fault, Task};
 
 pub use command::Commands;
 pub use deployment::Deployments;

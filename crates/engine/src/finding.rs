@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use base::Stop;
 use model::Xid;
 use model::event::Kind;
 use model::finding::{Document, Hit, Index, KINDS, Query};
-use store::{Db, Stop, event, finding};
+use store::{Db, event, finding};
 use tokio::sync::watch;
 
 /// How much is read at once.

@@ -24,6 +24,7 @@ mod sign_in;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::entropy;
 use model::cluster::Cluster;
 use model::deployment::Deployment;
 use model::event::Actor;
@@ -31,12 +32,12 @@ use model::instance::{Instance, Status};
 use model::kind::Kind;
 use model::work::Next;
 use model::{InstanceId, Time};
-use store::{Db, Scope, Tx, entropy};
+use store::{Db, Scope, Tx};
 
 use self::sign_in::Trouble;
-use crate::port::{Dns, Fault, Seal, Sso};
 use crate::rules::Rules;
 use crate::{Error, Reconcile};
+use port::{Dns, Fault, Seal, Sso};
 
 pub use general::General;
 pub use sign_in::credentials;

@@ -16,7 +16,6 @@ pub mod local_agent;
 pub mod local_cluster;
 mod metrics;
 pub mod placement;
-pub mod port;
 mod reconcile;
 pub mod resource;
 pub mod rules;

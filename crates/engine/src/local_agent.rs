@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
+use base::Stop;
 use model::ClusterId;
 use model::agent::{Desired, Observed, ReplicaId, Report};
 use model::cluster::Provider;
 use model::event::Actor;
 use store::deployment::reporting::{self, Served};
-use store::{Db, Stop, lease};
+use store::{Db, lease};
 use tokio::sync::watch;
 
 /// Which replica's agent serves the clusters on "this machine".

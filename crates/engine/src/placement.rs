@@ -13,9 +13,10 @@ mod words;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::Stop;
 use model::Time;
 use model::event::Actor;
-use store::{Db, Stop, lease};
+use store::{Db, lease};
 use tokio::sync::Mutex;
 
 use known::Known;

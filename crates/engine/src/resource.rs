@@ -19,8 +19,8 @@ use model::work::Next;
 use model::{ResourceId, Time};
 use store::{Db, Scope};
 
-use crate::port::{Executor, Seal};
 use crate::{Error, Reconcile};
+use port::{Executor, Seal};
 
 pub use steps::missing;
 

@@ -3,7 +3,7 @@
 use model::DeploymentId;
 use model::agent::Desired;
 
-use crate::port::{Fault, Seal};
+use port::{Fault, Seal};
 
 /// For which purpose an environment variable of a deployment is encrypted.
 pub fn purpose(id: DeploymentId, variable: &str) -> String {

@@ -4,7 +4,10 @@
 //! what one change costs in a large world and in a small one. Everything is generated from fixed
 //! seeds; only the times differ from run to run. `-- --quick` takes less of everything;
 //! `-- packing`, `-- speed`, `-- change` and `-- asking` run one part alone.
-
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a benchmark measures real time and starts its own load"
+)]
 #![expect(clippy::print_stdout, reason = "the table is what this program is for")]
 #![expect(clippy::cast_precision_loss, reason = "shown with three digits")]
 

@@ -2,7 +2,10 @@
 //!
 //! Prints one Markdown table: reading, expanding and planning large environments, each by itself.
 //! Everything is generated; only the times differ from run to run. `-- --quick` takes fewer runs.
-
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a benchmark measures real time and starts its own load"
+)]
 #![expect(clippy::print_stdout, reason = "the table is what this program is for")]
 
 #[path = "planning/generate.rs"]

@@ -3,6 +3,10 @@
 //!
 //! The time of one goes from sending the request to the moment when the stream of events says that it
 //! is `ready`. All times count, none is left out.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a benchmark measures real time and starts its own load"
+)]
 #![expect(clippy::print_stdout, reason = "a table for people is what it is for")]
 
 #[path = "support/server.rs"]

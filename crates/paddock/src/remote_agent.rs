@@ -15,7 +15,7 @@ use anyhow::{Context, bail};
 use model::{Quantity, Resources};
 
 use crate::runtime;
-use crate::server::{machine, start_logging, stop_on_signal, take_dir};
+use crate::server::{machine, start_logging, take_dir};
 use crate::settings::{agent_runtime, log_format};
 use connection::{Connection, Token};
 use link::HttpLink;
@@ -110,7 +110,7 @@ impl From<Kubernetes> for agent::kubernetes::Options {
 pub(crate) async fn run(args: Args, server: Option<String>) -> anyhow::Result<()> {
     let format = log_format(args.log_format.as_deref())?;
     start_logging(args.log.as_deref().unwrap_or("info"), format)?;
-    let signal = stop_on_signal()?;
+    let signal = base::signals::terminated().context("SIGTERM and SIGINT can't be handled")?;
     let token = Token::find(args.token_file)?;
     let connection = Arc::new(Connection::new(server.as_deref(), token)?);
     let is_kubernetes = args.runtime.as_deref() == Some("kubernetes");

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use agent::{AnyRuntime, Choice, Credentials, docker, embedded};
 use anyhow::Context;
+use base::{Entropy, OsEntropy, task};
 use serde::Deserialize;
-use store::{Entropy, OsEntropy, task};
 
 /// How often images are looked at that nothing uses, and after what time they go.
 const COLLECT_EVERY: Duration = Duration::from_hours(1);

@@ -10,7 +10,6 @@ mod providers;
 mod rules;
 
 use std::fs::File;
-use std::future::Future;
 use std::io::{IsTerminal as _, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
@@ -21,20 +20,20 @@ use anyhow::{Context, bail};
 use api::metrics_backend::MetricsBackend;
 use api::oidc::Oidc;
 use api::{App, NoLogs, Parts};
+use base::{OsEntropy, Stop, SystemClock, entropy, stop, task};
 use engine::cluster::{Providers, Terraform};
 use engine::environment::Environments;
 use engine::finding::{self, Finder};
 use engine::instance::{General, Instances};
 use engine::placement::Placement;
-use engine::port::Seal;
 use engine::resource::Resources;
 use engine::scaling::{self, Scaling};
 use engine::{Driver, Metrics, Options, deployment, housekeeping, local_agent, local_cluster};
 use model::cluster::Provider;
 use model::event::Actor;
-use store::{Db, OsEntropy, Stop, SystemClock, entropy, stop, task, work};
+use port::Seal;
+use store::{Db, work};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 
@@ -47,7 +46,7 @@ use logs::LocalLogs;
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let settings = args.resolve()?;
     start_logging(&settings.log, settings.log_format)?;
-    let signal = stop_on_signal()?;
+    let signal = base::signals::terminated().context("SIGTERM and SIGINT can't be handled")?;
     let _locks = take_files(&settings)?;
     // Before anything is made: a password that was made up would be lost if the port were taken.
     let listener = TcpListener::bind(settings.listen).await;
@@ -147,18 +146,6 @@ pub(crate) fn start_logging(log: &str, format: LogFormat) -> anyhow::Result<()> 
         LogFormat::Json => logs.json().flatten_event(true).try_init(),
     };
     started.map_err(|error| anyhow::anyhow!("logging can't start: {error}"))
-}
-
-/// Returns at the first SIGTERM or SIGINT.
-pub(crate) fn stop_on_signal() -> anyhow::Result<impl Future<Output = ()>> {
-    let mut terminated = signal(SignalKind::terminate()).context("SIGTERM can't be heard")?;
-    let mut interrupted = signal(SignalKind::interrupt()).context("SIGINT can't be heard")?;
-    Ok(async move {
-        tokio::select! {
-            _ = terminated.recv() => {}
-            _ = interrupted.recv() => {}
-        }
-    })
 }
 
 /// Makes the data directory and the SQLite file ours alone, for as long as these files live.

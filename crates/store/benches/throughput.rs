@@ -2,6 +2,10 @@
 //!
 //! "One by one" is the same code with nobody waiting beside it, so that no two share a commit.
 //! Machines differ: read the ratios.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a benchmark measures real time and starts its own load"
+)]
 #![expect(clippy::print_stdout, reason = "a table for people is what it is for")]
 
 use std::path::Path;
@@ -9,8 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use base::{OsEntropy, SystemClock};
 use model::{DeploymentId, OrganizationId, Resources};
-use store::{Db, Durability, OsEntropy, Scope, SystemClock, deployment};
+use store::{Db, Durability, Scope, deployment};
 use testing::rows;
 use tokio::sync::Mutex;
 
@@ -56,7 +61,7 @@ async fn open_sqlite(path: &Path, durability: Durability) -> Db {
 
 /// Creates deployments, each in a transaction of its own. The number with the most writers.
 async fn writes(name: &str, db: &Db, grouped: bool) -> f64 {
-    let owner = rows::tenant(db, &format!("bench {}", store::entropy::noise(db.entropy()))).await;
+    let owner = rows::tenant(db, &format!("bench {}", base::entropy::noise(db.entropy()))).await;
     let owner = owner.organization_id;
     let turn = Arc::new(Mutex::new(()));
     let mut numbers = Vec::new();

@@ -19,8 +19,9 @@ use model::work::{Key, Lane};
 use model::{ClusterId, OrganizationId, Time};
 use tokio::sync::watch;
 
-use crate::entropy::Ids;
-use crate::{Clock, Entropy, Error, Result, cluster, migration, organization, work};
+use crate::{Error, Result, cluster, migration, organization, work};
+use base::entropy::Ids;
+use base::{Clock, Entropy};
 
 pub(crate) use select::{Select, batches};
 pub use sqlite::Durability;

@@ -20,12 +20,13 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use base::task::Tasks;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::watch as signal;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinHandle;
 
 pub use controller::Controller;
 pub use fault::{Fault, Misbehave};
@@ -119,7 +120,7 @@ impl Apiserver {
     }
 
     fn serve(&self, listener: TcpListener) {
-        let task = store::task::spawn("apiserver", accept(listener, self.shared.clone()));
+        let task = base::task::spawn("apiserver", accept(listener, self.shared.clone()));
         *self.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
     }
 
@@ -231,11 +232,11 @@ impl Drop for Apiserver {
 /// Serves connections; all of them end with this.
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let router = serve::router(shared);
-    let mut connections = JoinSet::new();
+    let mut connections = Tasks::new();
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
         let service = TowerToHyperService::new(router.clone());
-        connections.spawn(async move {
+        connections.spawn("connection", async move {
             let http = hyper::server::conn::http1::Builder::new();
             let _ = http.serve_connection(TokioIo::new(stream), service).await;
         });

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use base::Clock;
 use model::Time;
-use store::Clock;
 
 /// Shows the machine's time, moved by what was turned.
 #[derive(Debug, Default)]
@@ -20,6 +20,6 @@ impl TestClock {
 
 impl Clock for TestClock {
     fn now(&self) -> Time {
-        Time(store::SystemClock.now().0 + self.0.load(Ordering::SeqCst))
+        Time(base::SystemClock.now().0 + self.0.load(Ordering::SeqCst))
     }
 }

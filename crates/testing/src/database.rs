@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use store::{Clock, Db, Durability, OsEntropy, entropy};
+use base::{Clock, OsEntropy, entropy};
+use store::{Db, Durability};
 use tempfile::TempDir;
 
 /// Which kind of database.
@@ -83,7 +84,7 @@ pub async fn create_postgres() -> String {
     );
     let (client, connection) =
         tokio_postgres::connect(&url, tokio_postgres::NoTls).await.expect("PostgreSQL answers");
-    store::task::spawn("test database", connection);
+    base::task::spawn("test database", connection);
     let name = format!("test_{:016x}", entropy::noise(&OsEntropy));
     client.batch_execute(&format!("CREATE DATABASE {name}")).await.expect("a new database");
     let (server, _) = url.rsplit_once('/').expect("a URL with a database");

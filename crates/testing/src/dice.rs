@@ -8,7 +8,7 @@ impl Dice {
     /// New ones, with their seed on standard error.
     pub fn roll() -> Self {
         let seed = std::env::var("PADDOCK_SEED").ok().and_then(|seed| seed.parse().ok());
-        let seed = seed.unwrap_or_else(|| store::entropy::noise(&store::OsEntropy));
+        let seed = seed.unwrap_or_else(|| base::entropy::noise(&base::OsEntropy));
         eprintln!("to repeat this: PADDOCK_SEED={seed}");
         Self(seed)
     }

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use engine::port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Probe, Task};
 use model::resource::Difference;
 use model::{Invalid, ResourceId, Secret};
+use port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Probe, Task};
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, Semaphore};
 

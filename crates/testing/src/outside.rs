@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use engine::port::{Answer, Client, Dns, Fault, Seal, Sso};
 use model::Secret;
+use port::{Answer, Client, Dns, Fault, Seal, Sso};
 
 /// What a fake system holds, and what it answers instead while it is not well.
 #[derive(Default)]

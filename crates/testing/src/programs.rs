@@ -12,7 +12,7 @@ use std::fs::File;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub use bind::Bind;
 pub use consul::{Consul, Pair, ROOT_TOKEN};
@@ -50,7 +50,7 @@ impl Program {
 
     /// Waits until it is ready, or fails with what it said.
     pub fn wait_until(mut self, is_ready: impl Fn() -> bool) -> Self {
-        let began = Instant::now();
+        let began = base::monotonic();
         while !is_ready() {
             let ended = self.child.try_wait().unwrap();
             let is_late = began.elapsed() > PATIENCE;

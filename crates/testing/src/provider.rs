@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::port::{Access, Answer, Made, Order, Progress, Provider};
 use model::cluster::Ask;
 use model::{ClusterId, Secret};
+use port::{Access, Answer, Made, Order, Progress, Provider};
 use tokio::sync::Notify;
 
 use crate::outside::Fake;

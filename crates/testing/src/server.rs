@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use agent::{Agent, Link, LinkError, Runtime as _, Simulated, simulated};
 use api::{App, Lines, Logs, Parts, Publishers};
+use base::{Clock, Stop, Stopper, stop, task};
 use engine::cluster::Providers;
 use engine::environment::Environments;
 use engine::executor::{Commands, Deployments, Services};
 use engine::finding::{self, Finder};
 use engine::instance::{General, Instances, Outside};
 use engine::placement::{self, Placement};
-use engine::port::{Dns, Seal, Sso};
 use engine::resource::{Executors, Resources};
 use engine::rules::{InForce, Rulebook, Rules};
 use engine::scaling::{self, Scaling};
@@ -23,8 +23,9 @@ use model::cluster::{Patience, Provider};
 use model::kind::Catalog;
 use model::log::LogsFrom;
 use model::quota::QuotaList;
+use port::{Dns, Seal, Sso};
 use serde_json::{Value, json};
-use store::{Clock, Db, Stop, Stopper, stop, task};
+use store::Db;
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, watch};
 
@@ -226,7 +227,7 @@ pub struct Replica {
 
 async fn run(db: &Db, settings: TestSettings, stop: Stop) -> Client {
     let metrics = Metrics::default();
-    let holder = format!("test {}", store::entropy::noise(db.entropy()));
+    let holder = format!("test {}", base::entropy::noise(db.entropy()));
     let placement = Placement::new(db.clone(), settings.placement, holder);
     let runtime = Arc::new(Simulated::new(settings.runtime));
     let logs = Arc::new(TestLogs(runtime.clone()));
@@ -306,7 +307,7 @@ pub fn executors(
 ) -> Executors {
     use model::template::Executor as Of;
     let deployments = || Deployments::new(db.clone(), limits);
-    let all: Vec<(Of, Arc<dyn engine::port::Executor>)> = vec![
+    let all: Vec<(Of, Arc<dyn port::Executor>)> = vec![
         (Of::Terraform, foreign.clone()),
         (Of::ConsulKv, foreign.clone()),
         (Of::VaultSecret, foreign.clone()),
@@ -314,19 +315,19 @@ pub fn executors(
         (Of::Service, Arc::new(Services::new(db.clone(), rules.clone()))),
         (Of::Command, Arc::new(Commands::new(deployments(), Some(foreign)))),
     ];
-    let server = format!("test {}", store::entropy::noise(db.entropy()));
+    let server = format!("test {}", base::entropy::noise(db.entropy()));
     Executors { all, seal, server, observe_every: Duration::from_mins(10) }
 }
 
 fn providers(provider: &Arc<FakeProvider>, seal: Arc<dyn Seal>, base: &str) -> Providers {
     let all = [Provider::Kubernetes, Provider::Terraform]
-        .map(|of| (of, provider.clone() as Arc<dyn engine::port::Provider>));
+        .map(|of| (of, provider.clone() as Arc<dyn port::Provider>));
     Providers { all: all.to_vec(), seal, server: base.to_owned(), image: "paddock:test".into() }
 }
 
 fn start_agent(db: &Db, runtime: Arc<Simulated>, seal: Arc<dyn Seal>, mut stop: Stop) {
     let (leads, mut turn) = watch::channel(false);
-    let holder = format!("test {}", store::entropy::noise(db.entropy()));
+    let holder = format!("test {}", base::entropy::noise(db.entropy()));
     task::spawn("lease", local_agent::lead(db.clone(), holder, leads, stop.clone()));
     let link = Arc::new(TestLink { db: db.clone(), signal: Mutex::new(db.event_signal()), seal });
     task::spawn("agent", async move {

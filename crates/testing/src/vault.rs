@@ -92,7 +92,7 @@ impl Hold {
 
 impl State {
     fn now(&self) -> Time {
-        store::Clock::now(&*self.clock)
+        base::Clock::now(&*self.clock)
     }
 
     /// Writes there, as somebody does by hand.
@@ -136,7 +136,7 @@ impl Vault {
         };
         let state = Arc::new(Mutex::new(state));
         let router = serve::router(state.clone());
-        let task = store::task::spawn("vault", async move {
+        let task = base::task::spawn("vault", async move {
             axum::serve(listener, router).await.expect("it serves until it is aborted");
         });
         Self { address, state, task }

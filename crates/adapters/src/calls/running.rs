@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use engine::port::{Applied, Fault, Task};
+use base::Instant;
+use base::task::Tasks;
 use model::ResourceId;
+use port::{Applied, Fault, Task};
 use tokio::sync::watch;
-use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::Instant;
+use tokio::task::AbortHandle;
 
 /// How many go on at once.
 const AT_ONCE: usize = 256;
@@ -37,7 +38,7 @@ struct Call {
 #[derive(Default)]
 struct Known {
     calls: HashMap<ResourceId, Call>,
-    tasks: JoinSet<()>,
+    tasks: Tasks<()>,
 }
 
 /// All calls of this server.
@@ -55,7 +56,7 @@ impl Running {
         if let Some(call) = known.calls.get_mut(&task.id)
             && call.change == task.key
         {
-            call.asked_at = Instant::now();
+            call.asked_at = base::monotonic();
             return Turn::Goes(call.outcome.clone());
         }
         known.forget(task.id);
@@ -64,11 +65,11 @@ impl Running {
         }
         let (said, outcome) = watch::channel(None);
         let answer = make();
-        let running = known.tasks.spawn(async move {
+        let running = known.tasks.spawn("call", async move {
             // Nobody may be there any more who wants to know.
             let _ = said.send(Some(answer.await));
         });
-        let (change, asked_at) = (task.key.clone(), Instant::now());
+        let (change, asked_at) = (task.key.clone(), base::monotonic());
         let call = Call { change, outcome: outcome.clone(), task: running, asked_at };
         known.calls.insert(task.id, call);
         Turn::Goes(outcome)

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use data_encoding::BASE64;
-use engine::port::Fault;
 use model::Secret;
+use port::Fault;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::port::{Fault, Task};
+use port::{Fault, Task};
 
 use super::api::Op;
 use super::mark::{self, Mark, TOGETHER};

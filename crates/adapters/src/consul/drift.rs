@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use engine::port::{Observed, Task};
 use model::resource::Difference;
+use port::{Observed, Task};
 use serde_json::Value;
 
 use super::batch::{Known, Values};

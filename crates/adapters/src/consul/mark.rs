@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use engine::port::Task;
+use port::Task;
 use serde::{Deserialize, Serialize};
 
 /// What the key holds, as JSON.

@@ -1,7 +1,7 @@
 //! Where a resource's keys are: a prefix of a datacenter, and the key in it that says whose it is.
 
-use engine::port::Task;
 use model::template::with::{self, ConsulKv};
+use port::Task;
 use serde::{Deserialize, Serialize};
 
 /// The key below a prefix that says whose the prefix is.

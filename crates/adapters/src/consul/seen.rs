@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use engine::port::{Fault, Task};
+use port::{Fault, Task};
 
 use super::mark::Mark;
 use super::place::{Place, folder_of, is_mark};

@@ -7,8 +7,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use domain::tsig;
-use engine::port::{Answer, Dns, Fault};
 use model::Time;
+use port::{Answer, Dns, Fault};
 
 use super::zone::{self, FullName, Zone};
 

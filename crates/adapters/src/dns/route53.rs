@@ -13,8 +13,8 @@ use aws_sdk_route53::config::{
     BehaviorVersion, Config, Credentials, Region, StalledStreamProtectionConfig,
 };
 use aws_sdk_route53::types::ChangeAction;
-use engine::port::{Answer, Dns, Fault};
 use model::Secret;
+use port::{Answer, Dns, Fault};
 
 use super::zone::{self, Zone};
 use crate::http;

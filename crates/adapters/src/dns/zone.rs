@@ -1,7 +1,7 @@
 //! The zone that names are made in. Names outside of it are never touched.
 
 use domain::base::Name;
-use engine::port::Fault;
+use port::Fault;
 
 /// A name, in full.
 pub(super) type FullName = Name<Vec<u8>>;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
+use base::Instant;
 
 /// Whether a system is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::port::{
-    Answer, Applied, Client, Dns, Doing, Executor, Files, Observed, Seal, Sso, Task,
-};
 use model::resource::Difference;
 use model::{Invalid, Secret};
+use port::{Answer, Applied, Client, Dns, Doing, Executor, Files, Observed, Seal, Sso, Task};
 use serde_json::{Map, Value};
 
 use super::Guard;

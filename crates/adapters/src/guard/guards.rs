@@ -41,8 +41,8 @@ fn patient(name: String) -> Guard {
 
 #[cfg(test)]
 mod tests {
-    use engine::port::{Fault, Health};
     use model::Xid;
+    use port::{Fault, Health};
 
     use super::*;
 

@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use engine::port::Fault;
 use kube::config::{AuthInfo, Cluster, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use model::Secret;
+use port::Fault;
 use sha2::{Digest, Sha256};
 
 use crate::http::root_of;

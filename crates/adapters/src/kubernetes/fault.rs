@@ -1,8 +1,8 @@
 //! What an apiserver says, as faults.
 
-use engine::port::Fault;
 use kube::Error;
 use kube::core::Status;
+use port::Fault;
 
 use super::Reached;
 use crate::http::root_of;

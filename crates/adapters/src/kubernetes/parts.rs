@@ -1,8 +1,8 @@
 //! The objects that make a Kubernetes a cluster of Paddock.
 
-use engine::port::Access;
 use model::cluster::{Kubernetes, PULL_SECRET};
 use model::{ClusterId, Quantity, Resources, Secret};
+use port::Access;
 use serde_json::{Value, json};
 
 use super::Reached;

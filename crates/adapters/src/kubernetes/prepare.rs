@@ -1,10 +1,10 @@
 //! Has a Kubernetes be able to host: applies what is needed, and waits for the agent to run.
 
-use engine::port::{Access, Fault, Progress};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, Error};
+use port::{Access, Fault, Progress};
 use serde_json::Value;
 
 use super::Reached;

@@ -1,9 +1,9 @@
 //! Takes away all that was made: the agent first, so that nobody makes more meanwhile.
 
-use engine::port::{Fault, Made, Progress};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use port::{Fault, Made, Progress};
 use serde_json::json;
 
 use super::Reached;

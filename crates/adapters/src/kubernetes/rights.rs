@@ -1,12 +1,12 @@
 //! May we do all that has to be done there? Every right that is missing is named.
 
-use engine::port::Fault;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
 use kube::Api;
 use kube::api::PostParams;
+use port::Fault;
 
 use super::Reached;
 use super::fault::Doing;

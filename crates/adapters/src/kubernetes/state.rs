@@ -1,10 +1,10 @@
 //! Does the agent run, and if not, why?
 
-use engine::port::Fault;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::Api;
 use kube::api::ListParams;
+use port::Fault;
 
 use super::Reached;
 use super::fault::Doing;

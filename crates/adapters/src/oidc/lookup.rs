@@ -6,9 +6,9 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use engine::port::Fault;
+use base::Instant;
+use port::Fault;
 use tokio::sync::Mutex;
-use tokio::time::Instant;
 
 use super::Denied;
 use super::key::Keys;
@@ -100,7 +100,7 @@ impl Lookup {
             if asked.unknown_at.is_some_and(|at| at.elapsed() < PAUSE) {
                 return Ok(loaded.keys);
             }
-            asked.unknown_at = Some(Instant::now());
+            asked.unknown_at = Some(base::monotonic());
         }
         self.ask(&mut asked).await.map_err(|fault| Denied::Unavailable(fault.to_string()))
     }
@@ -108,17 +108,17 @@ impl Lookup {
     async fn ask(&self, asked: &mut Asked) -> Result<Arc<Keys>, Fault> {
         // Should this be dropped while it waits, it counts as a try.
         let dropped = Fault::Unavailable("an issuer is slow to tell its keys".into());
-        asked.failed = Some((dropped, Instant::now()));
+        asked.failed = Some((dropped, base::monotonic()));
         match self.provider.keys().await {
             Ok(keys) => {
                 let keys = Arc::new(keys);
-                let loaded = Loaded { keys: keys.clone(), at: Instant::now() };
+                let loaded = Loaded { keys: keys.clone(), at: base::monotonic() };
                 *self.loaded.write().unwrap_or_else(PoisonError::into_inner) = Some(loaded);
                 asked.failed = None;
                 Ok(keys)
             }
             Err(fault) => {
-                asked.failed = Some((fault.clone(), Instant::now()));
+                asked.failed = Some((fault.clone(), base::monotonic()));
                 Err(fault)
             }
         }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use engine::port::Fault;
+use port::Fault;
 
 use super::Options;
 use super::key::Keys;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use engine::port::Fault;
 use model::Time;
+use port::Fault;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use chacha20poly1305::aead::{Aead, Payload};
 use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
 use data_encoding::BASE64;
-use engine::port::{Answer, Fault, Seal};
 use model::Secret;
+use port::{Answer, Fault, Seal};
 
 use self::key::Key;
 

@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use data_encoding::BASE64;
-use engine::port::{Answer, Fault, Seal};
 use model::Secret;
+use port::{Answer, Fault, Seal};
 use reqwest::{Method, StatusCode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use engine::port::{Answer, Client, Fault, Sso};
 use model::Secret;
+use port::{Answer, Client, Fault, Sso};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Takes over what exists already: `address=id`, as `import` has it.
 
-use engine::port::Fault;
+use port::Fault;
 
 /// A thing that exists.
 #[derive(Debug, PartialEq, Eq)]

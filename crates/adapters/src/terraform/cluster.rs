@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use engine::port::{Access, Fault, Made, Order};
 use model::Secret;
 use model::cluster::{self, KUBECONFIG, STATE, Settings, VARIABLES};
+use port::{Access, Fault, Made, Order};
 use serde_json::{Map, Value, json};
 
 use super::Workspace;

@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use engine::port::Files;
 use model::Invalid;
+use port::Files;
 
 use super::{folder, module};
 

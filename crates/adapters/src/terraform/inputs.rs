@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use engine::port::{Fault, Files};
 use model::{Secret, template};
+use port::{Fault, Files};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use engine::port::{Order, Progress, Provider};
+use base::Instant;
 use model::ClusterId;
-use tokio::time::Instant;
+use port::{Order, Progress, Provider};
 use tracing::info;
 
 /// How long a Kubernetes may take to let go of what it holds: it is destroyed anyway.
@@ -34,7 +34,7 @@ impl Leaving {
 
     fn since(&self, id: ClusterId) -> Instant {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *all.entry(id).or_insert_with(Instant::now)
+        *all.entry(id).or_insert_with(base::monotonic)
     }
 
     pub(super) fn forget(&self, id: ClusterId) {

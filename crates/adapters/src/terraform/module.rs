@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use engine::port::Fault;
 use model::name;
+use port::Fault;
 
 /// Folders in each other; more is a loop of links.
 const DEEPEST: usize = 32;

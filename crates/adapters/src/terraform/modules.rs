@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
-use engine::port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
 use model::resource::Difference;
 use model::template::{self, with};
 use model::{Invalid, Secret};
+use port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
 use serde_json::{Map, Value};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use crate::guard::Guards;
 
@@ -159,7 +159,7 @@ impl Modules {
         let made = task.applied.as_ref().unwrap_or(&task.with);
         let workspace = of::workspace(&self.runner, task, made)?;
         let aim = Aim::Look(print(task, &workspace));
-        let until = Instant::now() + LOOK_PATIENCE;
+        let until = base::monotonic() + LOOK_PATIENCE;
         loop {
             self.may_look(task, &workspace, &aim)?;
             let work = workspace.clone();
@@ -169,7 +169,7 @@ impl Modules {
             {
                 return Ok(Observed { drift, unexpected: Vec::new() });
             }
-            if Instant::now() >= until {
+            if base::monotonic() >= until {
                 let why = "Terraform still looks at what there is; it is asked again";
                 return Err(Fault::Unavailable(why.into()));
             }

@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::process::{Child, Command};
@@ -234,14 +234,14 @@ impl Drop for Running {
     fn drop(&mut self) {
         let Some(group) = self.group else { return };
         self.interrupt(group);
-        let until = Instant::now() + self.grace;
+        let until = base::monotonic() + self.grace;
         let (lock, home) = (self.lock.take(), self.home.clone());
         // A thread, because the runtime may be about to end. Its number can't mean another group as
         // long as one of the group lives.
         std::thread::spawn(move || {
             let _lock = lock;
             while test_kill_process_group(group).is_ok() {
-                if Instant::now() >= until {
+                if base::monotonic() >= until {
                     let _ = kill_process_group(group, Signal::KILL);
                     break;
                 }

@@ -4,8 +4,9 @@ use std::io;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use engine::port::Fault;
-use tokio::time::{Instant, sleep};
+use base::Instant;
+use port::Fault;
+use tokio::time::sleep;
 
 use super::dialect::Dialect;
 use super::inputs::{Change, Outputs};
@@ -91,9 +92,9 @@ impl Workspace {
             std::fs::File::options().create(true).append(true).open(lock)
         };
         let lock = open().map_err(|error| self.unwritable(&error))?;
-        let until = Instant::now() + self.left(held);
+        let until = base::monotonic() + self.left(held);
         while lock.try_lock().is_err() {
-            if Instant::now() >= until {
+            if base::monotonic() >= until {
                 return Err(self.late("init", held));
             }
             sleep(FETCH_LOOK).await;
@@ -175,7 +176,7 @@ impl Workspace {
 
     /// How long the next command may take.
     fn left(&self, held: &Held) -> Duration {
-        let left = |until: Instant| until.saturating_duration_since(Instant::now());
+        let left = |until: Instant| until.saturating_duration_since(base::monotonic());
         held.until.map_or(self.options.timeout, left)
     }
 

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use engine::port::Fault;
+use base::Instant;
+use base::task::Tasks;
+use port::Fault;
 use tokio::sync::Semaphore;
-use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::Instant;
+use tokio::task::AbortHandle;
 
 /// How long it is known what came of a run. Later it may be true no more: whoever asks has it run again.
 const KNOWN_FOR: Duration = Duration::from_mins(2);
@@ -49,7 +50,7 @@ impl<A, T> Run<A, T> {
 
 struct Known<A, T> {
     runs: HashMap<String, Run<A, T>>,
-    tasks: JoinSet<()>,
+    tasks: Tasks<()>,
     last: u64,
 }
 
@@ -65,7 +66,7 @@ where
     T: Clone + Send + 'static,
 {
     pub(super) fn new(at_once: usize) -> Self {
-        let known = Known { runs: HashMap::new(), tasks: JoinSet::new(), last: 0 };
+        let known = Known { runs: HashMap::new(), tasks: Tasks::new(), last: 0 };
         Self { known: Arc::new(Mutex::new(known)), turns: Arc::new(Semaphore::new(at_once.max(1))) }
     }
 
@@ -101,7 +102,7 @@ where
         let (number, has_begun) = (known.last, Arc::new(AtomicBool::new(false)));
         let (begun, turns) = (has_begun.clone(), self.turns.clone());
         let (all, name) = (Arc::downgrade(&self.known), key.to_owned());
-        let task = known.tasks.spawn(async move {
+        let task = known.tasks.spawn("terraform run", async move {
             // It is never closed.
             let turn = turns.acquire().await;
             begun.store(true, Ordering::Relaxed);
@@ -111,7 +112,7 @@ where
             let Some(all) = all.upgrade() else { return };
             let mut known = lock(&all);
             if let Some(run) = known.runs.get_mut(&name).filter(|run| run.number == number) {
-                (run.outcome, run.ended_at) = (Some(outcome), Some(Instant::now()));
+                (run.outcome, run.ended_at) = (Some(outcome), Some(base::monotonic()));
             }
         });
         let run = Run { aim, number, has_begun, task, outcome: None, ended_at: None };

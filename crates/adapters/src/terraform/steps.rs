@@ -1,7 +1,7 @@
 //! The runs of a module that comes with a template: planned, then applied exactly as planned.
 
-use engine::port::Fault;
 use model::resource::Difference;
+use port::Fault;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use engine::port::{Applied, Fault, Files, Task};
 use model::Secret;
 use model::template::with;
+use port::{Applied, Fault, Files, Task};
 use serde_json::{Map, Value};
 
 use super::hidden::{Hidden, looks_secret};

@@ -1,6 +1,6 @@
 //! What Terraform says about its errors, made fit for our sentences.
 
-use engine::port::Fault;
+use port::Fault;
 use serde_json::Value;
 
 use super::hidden::Hidden;

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::port::Fault;
+use base::Instant;
 use model::{Secret, name};
+use port::Fault;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
-use tokio::time::Instant;
 
 use super::dialect::{Dialect, with_path};
 use super::hidden::{Hidden, looks_secret};
@@ -136,7 +136,7 @@ impl Workspace {
                 Ok(()) => {
                     self.check_fence()?;
                     self.note_fence().map_err(|error| self.unwritable(&error))?;
-                    let until = self.inputs.limit.map(|limit| Instant::now() + limit);
+                    let until = self.inputs.limit.map(|limit| base::monotonic() + limit);
                     return Ok(Held { lock: file, until });
                 }
                 Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_DELAY),
@@ -197,7 +197,7 @@ impl Workspace {
         }
     }
 
-    fn place_files(&self, all: &engine::port::Files, end: bool) -> Result<(), Fault> {
+    fn place_files(&self, all: &port::Files, end: bool) -> Result<(), Fault> {
         let known = &self.inputs.module;
         match files::check(all, known) {
             Err(_) if end && self.cwd().exists() => return Ok(()),

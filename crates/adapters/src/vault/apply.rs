@@ -3,7 +3,7 @@
 //! Look, take the place, issue, note what is made, write it, revoke what it replaces. A server can die
 //! after any of these: the next finds the mark, keeps what is there, and makes what is missing.
 
-use engine::port::{Applied, Fault, Task};
+use port::{Applied, Fault, Task};
 use serde_json::{Map, Value};
 
 use super::kv::{Found, Place};

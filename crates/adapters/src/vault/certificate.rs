@@ -7,9 +7,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
-use engine::port::{Fault, Log};
 use model::Time;
 use model::template::with::Certificate;
+use port::{Fault, Log};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};

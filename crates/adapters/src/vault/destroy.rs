@@ -1,6 +1,6 @@
 //! Takes a secret away, if it is the resource's own: wherever a try has begun one.
 
-use engine::port::{Fault, Task};
+use port::{Fault, Task};
 
 use super::kv::{Found, Kv};
 use super::mark::{Former, Issued, Mark};

@@ -4,8 +4,8 @@
 //! There a secret is read again after it was written, so that a change at the same time is seen and
 //! mended, but not prevented: best effort, and the reason to prefer version 2.
 
-use engine::port::Fault;
 use model::Secret;
+use port::Fault;
 use reqwest::StatusCode;
 use serde_json::{Map, Value, json};
 

@@ -1,8 +1,8 @@
 //! What was told, beside what is found: which values stay, and which are made.
 
-use engine::port::Task;
 use model::Time;
 use model::template::with::{self, Certificate, Generate};
+use port::Task;
 use serde_json::Value;
 
 use super::kv::Found;

@@ -7,8 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::port::Task;
 use model::Time;
+use port::Task;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

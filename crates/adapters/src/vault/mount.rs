@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use engine::port::Fault;
+use port::Fault;
 use reqwest::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value};

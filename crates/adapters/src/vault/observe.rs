@@ -1,7 +1,7 @@
 //! What a secret is found to be, without showing what must not be seen.
 
-use engine::port::{Fault, Observed, Task};
 use model::resource::Difference;
+use port::{Fault, Observed, Task};
 use serde_json::{Value, json};
 
 use super::kv::Found;

@@ -1,6 +1,6 @@
 //! What a secret gives to others: where its values are, never what they are.
 
-use engine::port::Applied;
+use port::Applied;
 use serde_json::{Map, Value, json};
 
 use super::kv::Place;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use engine::port::Fault;
 use model::Secret;
+use port::Fault;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::Value;

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use engine::port::Fault;
 use model::{Secret, Time};
+use port::Fault;
 use reqwest::StatusCode;
 use serde::Deserialize;
 use serde_json::json;

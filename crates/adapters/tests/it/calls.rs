@@ -4,11 +4,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use adapters::calls::Calls;
 use adapters::web::Options;
-use engine::port::{Doing, Executor, Observed, Task};
+use port::{Doing, Executor, Observed, Task};
 use serde_json::{Value, json};
 
 use crate::canned;
@@ -26,7 +26,7 @@ fn task(with: &Value) -> Task {
 }
 
 /// Asks until it is done.
-async fn until_done(calls: &Calls, task: &Task) -> engine::port::Applied {
+async fn until_done(calls: &Calls, task: &Task) -> port::Applied {
     loop {
         if let Doing::Done(done) = calls.apply(task).await.unwrap() {
             return done;
@@ -199,7 +199,7 @@ fn silent() -> (String, mpsc::Receiver<&'static str>) {
 
 /// What it tells next; of several words, whichever comes first. Others run while it is waited for.
 async fn hear(said: &mpsc::Receiver<&'static str>, words: &[&str]) {
-    let (began, mut heard) = (Instant::now(), Vec::new());
+    let (began, mut heard) = (base::monotonic(), Vec::new());
     while heard.len() < words.len() {
         match said.try_recv() {
             Ok(word) => heard.push(word),

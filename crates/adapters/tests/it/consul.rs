@@ -1,7 +1,7 @@
 //! Keys and values in a real Consul: made, changed, seen to have drifted, mended, taken away.
 
-use engine::port::{Doing, Executor, Observed, Task};
 use model::resource::Difference;
+use port::{Doing, Executor, Observed, Task};
 use serde_json::{Value, json};
 use testing::programs::Consul;
 

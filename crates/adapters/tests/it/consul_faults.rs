@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use adapters::consul::{Consul as Executes, Options};
 use adapters::guard::Guarded;
-use engine::port::{Doing, Executor, Health, Observed, Task};
 use model::Secret;
+use port::{Doing, Executor, Health, Observed, Task};
 use serde_json::json;
 use testing::programs::Consul;
 

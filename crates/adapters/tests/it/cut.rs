@@ -45,7 +45,7 @@ impl Cut {
         let shared = Shared { server: server.to_owned(), http: http(), state, fell_silent };
         let shared = Arc::new(shared);
         let router = Router::new().fallback(serve).with_state(shared.clone());
-        let task = store::task::spawn("cut", async move {
+        let task = base::task::spawn("cut", async move {
             axum::serve(listener, router).await.unwrap();
         });
         Self { address, shared, task }

@@ -74,7 +74,7 @@ impl Fake {
         let (mood, asked) = (Mutex::new(Mood::Fine), Mutex::default());
         let state = Arc::new(Shared { mood, asked, answer: Box::new(answer) });
         let router = Router::new().fallback(serve).with_state(state.clone());
-        let task = store::task::spawn("fake", async move {
+        let task = base::task::spawn("fake", async move {
             axum::serve(listener, router).await.unwrap();
         });
         Self { address, state, task }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use adapters::sso::Keycloak;
 use adapters::sso::keycloak::Options;
-use engine::port::{Client, Fault, Sso};
 use model::Secret;
+use port::{Client, Fault, Sso};
 use serde_json::{Value, json};
 
 use crate::fake::{Asked, Fake, Mood, prepare};

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use adapters::guard;
 use adapters::kubernetes::Kubernetes;
-use engine::port::{Access, Fault, Order, Progress, Provider};
 use model::cluster::{self, KUBECONFIG, PULL_SECRET, Settings};
 use model::{ClusterId, Secret, Xid};
+use port::{Access, Fault, Order, Progress, Provider};
 use serde_json::{Value, json};
 use testing::apiserver::{Apiserver, Fault as Wrong, Kind, Misbehave};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use adapters::consul::{Consul, Options};
-use engine::port::{Applied, Doing, Executor, Fault, Log, Task};
+use port::{Applied, Doing, Executor, Fault, Log, Task};
 use serde_json::{Map, Value, json};
 
 use crate::fake::prepare;

@@ -5,12 +5,12 @@ use std::time::Duration;
 use adapters::oidc::{Denied, Options, Verifier, Verifiers};
 use adapters::sso::Registration;
 use adapters::sso::registration::{self, Provider};
+use base::{Clock, SystemClock};
 use data_encoding::BASE64URL_NOPAD as BASE64;
-use engine::port::{Client, Sso};
 use model::{Secret, Time};
+use port::{Client, Sso};
 use ring::hmac;
 use serde_json::{Value, json};
-use store::{Clock, SystemClock};
 use testing::programs::{INITIAL_TOKEN, OidcProvider, claims};
 
 use crate::fake::{http, prepare};

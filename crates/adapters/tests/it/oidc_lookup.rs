@@ -140,7 +140,7 @@ async fn many_at_once_ask_once() {
     let tasks: Vec<_> = (0..50)
         .map(|n| {
             let (verifier, token) = (verifier.clone(), issuer.token(1 + n % 2));
-            store::task::spawn("verify", async move { verifier.verify(&token, NOW).await.is_ok() })
+            base::task::spawn("verify", async move { verifier.verify(&token, NOW).await.is_ok() })
         })
         .collect();
     let mut good = 0;

@@ -1,11 +1,12 @@
 //! Guards and time as tests need them.
 
+use base::{Clock as _, SystemClock};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use adapters::guard::{Guard, Options};
-use engine::port::Fault;
 use model::Time;
+use port::Fault;
 
 /// How long something may take to come right again.
 const LIMIT: Duration = Duration::from_mins(2);
@@ -27,15 +28,13 @@ pub(crate) fn guard(name: &str, timeout: Duration) -> Arc<Guard> {
 }
 
 /// The time now: real servers have the real one.
-#[expect(clippy::disallowed_methods, reason = "a simulated time would not be theirs")]
 pub(crate) fn now() -> Time {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Time(0) + since.unwrap()
+    SystemClock.now()
 }
 
 /// Asks until the answer is good: what was down comes back by itself.
 pub(crate) async fn eventually<T>(mut ask: impl AsyncFnMut() -> Result<T, Fault>) -> T {
-    let began = Instant::now();
+    let began = base::monotonic();
     loop {
         match ask().await {
             Ok(answer) => return answer,

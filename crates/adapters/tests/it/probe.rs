@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use adapters::probe::HttpProbe;
 use adapters::web::Options;
-use engine::port::Probe;
+use port::Probe;
 use serde_json::Value;
 
 use crate::fake::{Fake, Mood, prepare};

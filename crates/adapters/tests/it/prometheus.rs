@@ -5,8 +5,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use adapters::prometheus::{Options, Prometheus};
-use engine::port::Fault;
 use model::Secret;
+use port::Fault;
 use tempfile::TempDir;
 use testing::programs::{self, Gate, Mode, Program};
 

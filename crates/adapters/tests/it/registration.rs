@@ -2,8 +2,8 @@
 
 use adapters::sso::Registration;
 use adapters::sso::registration::{Options, Provider};
-use engine::port::{Client, Fault, Sso};
 use model::Secret;
+use port::{Client, Fault, Sso};
 use serde_json::json;
 use testing::programs::{INITIAL_TOKEN, OidcProvider, claims};
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use adapters::sso::Registration;
 use adapters::sso::registration::{Options, Provider};
-use engine::port::{Fault, Sso};
 use model::Secret;
+use port::{Fault, Sso};
 use serde_json::{Value, json};
 
 use crate::fake::{Asked, Fake, Mood, prepare};

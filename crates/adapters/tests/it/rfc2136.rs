@@ -1,8 +1,8 @@
 //! Dynamic updates at a real BIND.
 
 use adapters::dns::rfc2136::{Algorithm, Key, Options, Rfc2136};
-use engine::port::{Dns, Fault};
 use model::{Secret, Time};
+use port::{Dns, Fault};
 use testing::programs::{Bind, ZONE};
 
 use crate::bind::{adapter, key};

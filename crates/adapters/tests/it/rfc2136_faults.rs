@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use adapters::dns::rfc2136::Rfc2136;
 use adapters::guard::Guarded;
-use engine::port::{Dns, Health};
+use port::{Dns, Health};
 use testing::programs::{Bind, Gate, Mode};
 
 use crate::bind::adapter;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use adapters::dns::route53::{Options, Route53};
-use engine::port::{Dns, Fault};
+use port::{Dns, Fault};
 use testing::programs::{Moto, ZONE};
 
 use crate::canned;

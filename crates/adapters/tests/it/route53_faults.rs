@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use adapters::dns::route53::Route53;
 use adapters::guard::Guarded;
-use engine::port::{Dns, Fault, Health};
+use port::{Dns, Fault, Health};
 use testing::programs::{Gate, Mode, Moto};
 
 use crate::moto::adapter;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use adapters::seal::LocalKey;
 use adapters::seal::local::{Entropy, Error};
-use engine::port::{Fault, Seal};
+use base::{Entropy as _, OsEntropy};
 use model::Secret;
-use store::{Entropy as _, OsEntropy};
+use port::{Fault, Seal};
 use tempfile::TempDir;
 
 fn entropy() -> Entropy {

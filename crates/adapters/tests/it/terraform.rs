@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use adapters::terraform::{Options, Runner, Terraform};
-use engine::port::{Access, Answer, Fault, Made, Order, Progress, Provider};
 use model::cluster::{self, KUBECONFIG, STATE, Settings, VARIABLES};
 use model::{ClusterId, Secret, Xid};
+use port::{Access, Answer, Fault, Made, Order, Progress, Provider};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -121,7 +121,7 @@ impl World {
     }
 
     pub(crate) async fn until_log(&self, line: &str) {
-        let began = Instant::now();
+        let began = base::monotonic();
         while !self.log().iter().any(|known| known == line) {
             assert!(began.elapsed() < PATIENCE, "{line} was never written: {:?}", self.log());
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -170,7 +170,7 @@ impl Provider for Inside {
 
 /// Asks until it does not go on.
 pub(crate) async fn settle(ask: impl AsyncFn() -> Result<Progress, Fault>) -> Result<Made, Fault> {
-    let began = Instant::now();
+    let began = base::monotonic();
     loop {
         match ask().await? {
             Progress::Done(made) => return Ok(made),

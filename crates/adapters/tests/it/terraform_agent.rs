@@ -6,9 +6,9 @@ use std::time::Duration;
 use adapters::guard;
 use adapters::kubernetes::Kubernetes;
 use adapters::terraform::{Runner, Terraform};
-use engine::port::{Access, Fault, Made, Progress, Provider};
 use model::Secret;
 use model::cluster::{KUBECONFIG, STATE, Settings, VARIABLES};
+use port::{Access, Fault, Made, Progress, Provider};
 use serde_json::json;
 use testing::apiserver::Apiserver;
 
@@ -36,7 +36,7 @@ output "kubeconfig" {
 }
 "#;
 
-fn hosted(world: &World, kubeconfig: &str) -> engine::port::Order {
+fn hosted(world: &World, kubeconfig: &str) -> port::Order {
     world.module("hosted", "main.tf", HOSTED);
     let mut order = World::order("hosted", json!({}));
     let secret = json!({"kubeconfig": kubeconfig}).to_string();

@@ -2,11 +2,11 @@
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use engine::port::{Order, Provider};
 use model::Secret;
 use model::cluster::STATE;
+use port::{Order, Provider};
 
 use super::terraform::{PATIENCE, World, going, keep, make, settle};
 use super::terraform_faults::is_running;
@@ -14,7 +14,7 @@ use super::terraform_faults::is_running;
 /// Waits until Terraform, and the program that a module has started, are gone.
 async fn until_ended(world: &World, order: &Order) {
     let gate = world.path().join("gate").display().to_string();
-    let began = Instant::now();
+    let began = base::monotonic();
     let lock = std::fs::File::open(world.folder(order).join("lock")).unwrap();
     while is_running(&gate) || lock.try_lock().is_err() {
         assert!(began.elapsed() < PATIENCE, "it was not ended");

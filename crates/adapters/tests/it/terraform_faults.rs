@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use adapters::terraform::{Inputs, Runner};
-use engine::port::Provider;
 use model::Secret;
 use model::cluster::{STATE, VARIABLES};
+use port::Provider;
 use serde_json::json;
 
 use super::kubernetes::{refused, unavailable};

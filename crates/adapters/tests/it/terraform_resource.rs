@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use adapters::terraform::{Modules, Options, Runner};
-use engine::port::{Applied, Doing, Executor, Fault, Log, Task};
 use model::resource::Difference;
 use model::{EnvironmentId, OrganizationId, ResourceId, Secret, UserId, Xid};
+use port::{Applied, Doing, Executor, Fault, Log, Task};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
@@ -149,7 +149,7 @@ esac
     }
 
     pub(crate) async fn until_log(&self, line: &str) {
-        let began = Instant::now();
+        let began = base::monotonic();
         while !self.log().iter().any(|known| known == line) {
             assert!(began.elapsed() < PATIENCE, "{line} was never written: {:?}", self.log());
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -189,7 +189,7 @@ pub(crate) async fn settle<T>(
     task: &mut Task,
     ask: impl AsyncFn(&Modules, &Task) -> Result<Doing<T>, Fault>,
 ) -> Result<T, Fault> {
-    let began = Instant::now();
+    let began = base::monotonic();
     loop {
         let answer = ask(executor, task).await;
         keep(executor, task).await;
@@ -221,7 +221,7 @@ pub(crate) async fn adopt(
     task: &mut Task,
     what: &str,
 ) -> Result<Applied, Fault> {
-    let began = Instant::now();
+    let began = base::monotonic();
     loop {
         let answer = executor.adopt(task, what).await;
         keep(executor, task).await;
@@ -244,7 +244,7 @@ pub(crate) async fn make(executor: &Modules, task: &mut Task) -> Result<Applied,
 
 /// Looks until it could be seen.
 pub(crate) async fn drift(executor: &Modules, task: &Task) -> Vec<String> {
-    let began = Instant::now();
+    let began = base::monotonic();
     let seen = loop {
         match executor.observe(task).await {
             // A loaded machine takes its time.

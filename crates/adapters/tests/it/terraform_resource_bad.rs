@@ -2,9 +2,9 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use engine::port::{Doing, Executor};
+use port::{Doing, Executor};
 use serde_json::{Value, json};
 
 use super::kubernetes::{refused, unavailable};
@@ -181,7 +181,7 @@ async fn a_program_that_writes_without_end_is_stopped() {
     let mut task = bed.task("flood", json!({}));
     let executor = bed.executor();
     plan(&executor, &mut task).await.unwrap();
-    let began = Instant::now();
+    let began = base::monotonic();
     let why = loop {
         match executor.apply(&task).await {
             Ok(Doing::Going { .. }) => assert!(began.elapsed() < PATIENCE),

@@ -1,10 +1,10 @@
 //! Runs of modules that are cut off, stopped or taken over, and a state that somebody else has changed.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use adapters::terraform::Modules;
-use engine::port::{Doing, Executor, Task};
+use port::{Doing, Executor, Task};
 use serde_json::{Value, json};
 
 use super::kubernetes::{refused, unavailable};
@@ -23,7 +23,7 @@ async fn begun(bed: &Bed, executor: &Modules, task: &mut Task) {
 
 /// Asks until nothing goes on any more.
 async fn stop(executor: &Modules, task: &mut Task) {
-    let began = Instant::now();
+    let began = base::monotonic();
     while !executor.cancel(task).await.unwrap() {
         assert!(began.elapsed() < PATIENCE, "it does not stop");
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -44,7 +44,7 @@ async fn it_says_how_far_it_is() {
     let (bed, mut task) = Bed::steps();
     let executor = bed.executor();
     begun(&bed, &executor, &mut task).await;
-    let began = Instant::now();
+    let began = base::monotonic();
     loop {
         let now = executor.apply(&task).await.unwrap();
         let Doing::Going { words, percent } = now else { panic!("it waits at the gate") };
@@ -197,7 +197,7 @@ async fn what_a_server_had_interrupted_before_it_ended_is_killed_by_the_next() {
     drop(executor);
     task.fence += 1;
     bed.options.grace = Duration::from_secs(1);
-    let (next, began) = (bed.executor(), Instant::now());
+    let (next, began) = (bed.executor(), base::monotonic());
     // One that was killed and not yet waited for has no command line.
     let is_alive =
         || std::fs::read(format!("/proc/{process}/cmdline")).is_ok_and(|l| !l.is_empty());

@@ -5,8 +5,8 @@ use std::time::Duration;
 use adapters::seal::Vault;
 use adapters::seal::vault::Options;
 use data_encoding::BASE64;
-use engine::port::{Fault, Seal};
 use model::Secret;
+use port::{Fault, Seal};
 use serde_json::{Value, json};
 
 use crate::fake::{Asked, Fake, Mood, prepare};

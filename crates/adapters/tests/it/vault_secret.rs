@@ -5,12 +5,12 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use adapters::vault::{Options, Secrets, SignIn};
-use engine::port::{Applied, Doing, Executor, Fault, Log, Task};
+use base::{Clock as _, Entropy as _};
 use model::Secret;
 use model::resource::Difference;
+use port::{Applied, Doing, Executor, Fault, Log, Task};
 use reqwest::Method;
 use serde_json::{Value, json};
-use store::{Clock as _, Entropy as _};
 use testing::TestClock;
 use testing::programs::RustyVault;
 
@@ -20,7 +20,7 @@ use crate::fake::prepare;
 pub(crate) fn executor(options: Options, clock: &Arc<TestClock>) -> Secrets {
     prepare();
     let clock = clock.clone();
-    let entropy = Arc::new(|buffer: &mut [u8]| store::OsEntropy.fill(buffer));
+    let entropy = Arc::new(|buffer: &mut [u8]| base::OsEntropy.fill(buffer));
     Secrets::new(options, entropy, Arc::new(move || clock.now())).unwrap()
 }
 

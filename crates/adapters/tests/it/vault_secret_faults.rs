@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use adapters::vault::{Options, SignIn};
-use engine::port::{Executor, Fault, Task};
 use model::Secret;
+use port::{Executor, Fault, Task};
 use serde_json::{Value, json};
 use testing::vault::{Lost, ROOT, Rule};
 

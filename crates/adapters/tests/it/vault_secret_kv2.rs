@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adapters::vault::{Options, Secrets, SignIn};
-use engine::port::{Doing, Executor, Task};
 use model::Secret;
+use port::{Doing, Executor, Task};
 use serde_json::{Value, json};
 use testing::TestClock;
 use testing::vault::{ROOT, Vault};

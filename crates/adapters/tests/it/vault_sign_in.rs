@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use adapters::vault::{Options, Secrets, SignIn};
-use engine::port::{Executor, Task};
 use model::Secret;
+use port::{Executor, Task};
 use serde_json::json;
 use testing::vault::{Lost, Role, Rule};
 

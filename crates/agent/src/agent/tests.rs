@@ -172,10 +172,8 @@ impl Scene {
     fn new() -> Self {
         Self::of(Arc::default(), Arc::default())
     }
-
-    #[expect(clippy::disallowed_methods, reason = "the store's own is not known here")]
     fn of(plane: Arc<Plane>, machine: Arc<Machine>) -> Self {
-        let agent = tokio::spawn(Agent::run(plane.clone(), machine.clone()));
+        let agent = base::task::spawn("agent", Agent::run(plane.clone(), machine.clone()));
         Self { plane, machine, agent }
     }
 

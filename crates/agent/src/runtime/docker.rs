@@ -15,10 +15,10 @@ mod socket;
 mod start;
 mod watch;
 
+use base::Instant;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
-use std::time::Instant;
 
 use bollard::query_parameters::{RemoveContainerOptions, StopContainerOptions};
 use model::agent::ReplicaId;

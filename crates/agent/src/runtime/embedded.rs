@@ -25,8 +25,8 @@ mod start;
 mod stop;
 mod unpack;
 
+use base::Instant;
 use std::fs::File;
-use std::time::Instant;
 
 use rustix::fs::{FlockOperation, flock};
 use tokio::sync::{OwnedMutexGuard, RwLock, Semaphore};

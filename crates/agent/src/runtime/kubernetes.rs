@@ -29,6 +29,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use base::task::Tasks;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::api::ListParams;
@@ -36,7 +37,6 @@ use kube::runtime::watcher::Config;
 use model::agent::ReplicaId;
 use model::cluster::NewNode;
 use model::deployment::Spec;
-use tokio::task::JoinSet;
 
 use super::locks::{Locks, lock};
 use super::logs::{LogStream, LogsFrom};
@@ -62,7 +62,7 @@ pub struct Kubernetes {
     runs: Arc<Mutex<HashMap<ReplicaId, Arc<Run>>>>,
     /// Kinds that are watched.
     watched: Mutex<HashSet<String>>,
-    watches: Mutex<JoinSet<()>>,
+    watches: Mutex<Tasks<()>>,
     /// Held while the objects of a deployment are made or removed.
     deployments: Locks<()>,
 }
@@ -133,8 +133,8 @@ impl Kubernetes {
             move |event| world.node(event),
         );
         let mut watches = lock(&self.watches);
-        watches.spawn(pods);
-        watches.spawn(nodes);
+        watches.spawn("watch pods", pods);
+        watches.spawn("watch nodes", nodes);
         drop(watches);
         self.watch(
             &Place { namespace: None, ..Place::known("", "v1", "Namespace", "namespaces", "", "") },
@@ -160,7 +160,7 @@ impl Kubernetes {
         let watch = follow::follow(self.connection.clone(), what, api, config, move |event| {
             world.object(&kind, event);
         });
-        lock(&self.watches).spawn(watch);
+        lock(&self.watches).spawn("watch", watch);
     }
 
     fn run(&self, id: ReplicaId) -> Option<Arc<Run>> {

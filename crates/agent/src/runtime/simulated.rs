@@ -2,6 +2,7 @@
 //!
 //! For trying Paddock out and for tests. Chosen only by name, never by itself.
 
+use base::{Clock as _, SystemClock};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -71,9 +72,14 @@ impl Runtime for Simulated {
         }
         let same = self.running().get(&id).is_some_and(|run| run.image == image);
         if !same {
-            let mut lines = vec![(now(), format!("simulated: started {image} as {id}"))];
+            let mut lines =
+                vec![(SystemClock.now(), format!("simulated: started {image} as {id}"))];
             let ports = spec.ports.iter();
-            lines.extend(ports.map(|port| (now(), format!("simulated: listening on port {port}"))));
+            lines.extend(
+                ports.map(|port| {
+                    (SystemClock.now(), format!("simulated: listening on port {port}"))
+                }),
+            );
             self.running().insert(id, Run { image, lines });
         }
         Ok(spec.ports.iter().map(|port| format!("127.0.0.1:{port}")).collect())
@@ -86,7 +92,7 @@ impl Runtime for Simulated {
         }
         tokio::time::sleep(self.options.run_for).await;
         if let Some(run) = self.running().get_mut(&id) {
-            run.lines.push((now(), "simulated: ended with code 0".to_owned()));
+            run.lines.push((SystemClock.now(), "simulated: ended with code 0".to_owned()));
         }
         Condition::Completed
     }
@@ -116,12 +122,6 @@ impl Runtime for Simulated {
         }));
         if follow && is_running { said.chain(stream::pending()).boxed() } else { said.boxed() }
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "only shown: nothing is decided by it")]
-fn now() -> Time {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Time(since.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX)))
 }
 
 #[cfg(test)]

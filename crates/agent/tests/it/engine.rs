@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use agent::Docker;
 use agent::docker::{Engine, Options};
@@ -96,11 +96,11 @@ impl Stand {
             Engine::Podman => self.podman(),
         };
         self.process = Some(self.inside.run(move || spawn(command)));
-        let until = Instant::now() + Duration::from_secs(30);
+        let until = base::monotonic() + Duration::from_secs(30);
         loop {
             match Docker::probe(self.options.clone()).await {
                 Ok(runtime) => return runtime,
-                Err(why) => assert!(Instant::now() < until, "{why}\n{}", self.log()),
+                Err(why) => assert!(base::monotonic() < until, "{why}\n{}", self.log()),
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -213,16 +213,17 @@ impl Drop for Stand {
         if let Some(mut process) = self.process.take() {
             let pid = nix::unistd::Pid::from_raw(i32::try_from(process.id()).unwrap());
             let _ = nix::sys::signal::kill(pid, nix::sys::signal::SIGTERM);
-            let until = Instant::now() + Duration::from_secs(10);
-            while Instant::now() < until && process.try_wait().is_ok_and(|ended| ended.is_none()) {
+            let until = base::monotonic() + Duration::from_secs(10);
+            while base::monotonic() < until && process.try_wait().is_ok_and(|ended| ended.is_none())
+            {
                 std::thread::sleep(Duration::from_millis(20));
             }
             let _ = process.kill();
             let _ = process.wait();
         }
         let dir = self.dir.path().to_str().unwrap().to_owned();
-        let until = Instant::now() + Duration::from_secs(5);
-        while Instant::now() < until && !processes(&dir).is_empty() {
+        let until = base::monotonic() + Duration::from_secs(5);
+        while base::monotonic() < until && !processes(&dir).is_empty() {
             processes(&dir).into_iter().for_each(kill);
             std::thread::sleep(Duration::from_millis(20));
         }

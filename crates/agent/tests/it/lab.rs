@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use agent::embedded::{Container, Embedded, Options};
 use agent::{Condition, LogsFrom};
@@ -170,8 +170,8 @@ pub(crate) fn groups(instance: &str) -> Vec<PathBuf> {
 
 /// Ends what is left in an installation's groups, and removes them.
 pub(crate) fn remove_groups(instance: &str) {
-    let until = Instant::now() + Duration::from_secs(5);
-    while Instant::now() < until && !groups(instance).is_empty() {
+    let until = base::monotonic() + Duration::from_secs(5);
+    while base::monotonic() < until && !groups(instance).is_empty() {
         for group in groups(instance) {
             for group in entries(&group).into_iter().filter(|path| path.is_dir()).chain([group]) {
                 let procs = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
@@ -196,7 +196,7 @@ pub(crate) fn processes(dir: &str) -> Vec<i32> {
 
 /// Asks a web server, until it answers.
 pub(crate) fn get(endpoint: &str, path: &str) -> String {
-    let until = Instant::now() + Duration::from_secs(30);
+    let until = base::monotonic() + Duration::from_secs(30);
     loop {
         let ask = || -> std::io::Result<String> {
             let mut stream = std::net::TcpStream::connect(endpoint)?;
@@ -208,7 +208,7 @@ pub(crate) fn get(endpoint: &str, path: &str) -> String {
         };
         match ask() {
             Ok(answer) if !answer.is_empty() => return answer,
-            _ if Instant::now() > until => panic!("{endpoint} does not answer"),
+            _ if base::monotonic() > until => panic!("{endpoint} does not answer"),
             _ => std::thread::sleep(Duration::from_millis(50)),
         }
     }

@@ -1,7 +1,7 @@
 //! Published ports: who holds them, for how long, and what happens when that one is killed.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use agent::Condition;
 use agent::embedded::{Container, Embedded};
@@ -38,7 +38,7 @@ async fn kill_porter(lab: &Lab) -> i32 {
 
 /// Waits for something that must become true soon; how long it took.
 async fn soon(what: &str, is_so: impl Fn() -> bool) -> Duration {
-    let began = Instant::now();
+    let began = base::monotonic();
     while !is_so() {
         assert!(began.elapsed() < Duration::from_secs(10), "{what}");
         tokio::time::sleep(Duration::from_millis(10)).await;

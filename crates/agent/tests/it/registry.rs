@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
@@ -165,9 +165,9 @@ impl Debian {
             .stderr(Stdio::null())
             .spawn()
             .expect("the package docker-registry is installed");
-        let until = Instant::now() + Duration::from_secs(20);
+        let until = base::monotonic() + Duration::from_secs(20);
         while TcpStream::connect(&address).is_err() {
-            assert!(Instant::now() < until, "docker-registry does not start");
+            assert!(base::monotonic() < until, "docker-registry does not start");
             std::thread::sleep(Duration::from_millis(50));
         }
         Self { address, child }

@@ -16,6 +16,7 @@ use axum::extract::{FromRequestParts, State};
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
+use base::entropy;
 use model::ClusterId;
 use model::cluster::Cluster;
 use model::event::Actor;
@@ -23,7 +24,7 @@ use model::kind::Kind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use store::cluster::hosting;
-use store::{Scope, agent_token, entropy, token};
+use store::{Scope, agent_token, token};
 use utoipa::{IntoParams, ToSchema};
 
 use super::Error;

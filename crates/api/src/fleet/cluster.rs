@@ -9,12 +9,13 @@ use std::time::Duration;
 use axum::Json as Answer;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use base::entropy;
 use model::cluster::Cluster;
 use model::kind::{InstanceType, Kind};
 use model::quota::ENTERPRISE;
 use serde::Deserialize;
+use store::agent_token;
 use store::cluster::hosting;
-use store::{agent_token, entropy};
 use utoipa::IntoParams;
 
 use super::Error;

@@ -4,10 +4,11 @@
 use axum::Json as Answer;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use base::entropy;
 use model::Time;
 use model::kind::Kind;
 use serde::{Deserialize, Serialize};
-use store::{Scope, entropy, service_account as accounts};
+use store::{Scope, service_account as accounts};
 use utoipa::{IntoParams, ToSchema};
 
 use super::Error;

@@ -8,13 +8,14 @@ use axum::Json as Answer;
 use axum::extract::{Form, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use base::entropy;
 use data_encoding::BASE64;
 use model::event::Actor;
 use model::{Time, kind::Catalog};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::cluster::hosting;
-use store::{Db, agent_token, entropy, service_account, token, user};
+use store::{Db, agent_token, service_account, token, user};
 use utoipa::ToSchema;
 
 use super::Error;

@@ -3,9 +3,9 @@
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
+use base::entropy;
 use model::{Time, invite};
 use serde::{Deserialize, Serialize};
-use store::entropy;
 use utoipa::{IntoParams, ToSchema};
 
 use super::user::Shown;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
+use base::entropy;
 use engine::local_agent;
 use model::agent::{Desired, Observed, ReplicaId};
 use model::cluster::{self, Cluster, NewNode as Node};
@@ -17,7 +18,6 @@ use model::{ClusterId, DeploymentId, Resources, name};
 use serde::{Deserialize, Serialize};
 use store::Scope;
 use store::deployment::reporting::{self, Served};
-use store::entropy;
 use utoipa::{IntoParams, ToSchema};
 
 use super::cluster::NewNode;

@@ -8,12 +8,13 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
+use base::Stop;
 use futures_util::stream::{self, Stream, StreamExt};
 use model::event::Kind;
 use model::{OrganizationId, Time};
 use serde::{Deserialize, Serialize};
 use store::event::Filter;
-use store::{Db, Scope, Stop};
+use store::{Db, Scope};
 use tokio::sync::watch;
 use utoipa::{IntoParams, ToSchema};
 

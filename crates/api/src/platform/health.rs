@@ -3,8 +3,8 @@
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
-use engine::port::{self, Watched};
 use model::Time;
+use port::Watched;
 use serde::{Deserialize, Serialize};
 use store::{lease, work};
 use utoipa::{IntoParams, ToSchema};

@@ -6,10 +6,11 @@ use std::time::Duration;
 use axum::Json as Answer;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use base::entropy;
 use model::cluster::{AGENT_TOKEN, Provider};
 use model::{ClusterId, Secret};
 use serde::{Deserialize, Serialize};
-use store::{agent_token, entropy};
+use store::agent_token;
 use utoipa::ToSchema;
 
 use crate::body::OptionalJson;

@@ -428,7 +428,7 @@ on_both_engines! {
         let (_, other) = hosted(&paddock, &ann, "further").await;
         let (id, wish) = deploy(&paddock, &ann, &agent, 4).await;
         let asking = ann.request("GET", &format!("{}/logs?follow=true", deployment_path(&id)));
-        let asking = store::task::spawn("asking", async move { asking.send().await.unwrap().text().await.unwrap() });
+        let asking = base::task::spawn("asking", async move { asking.send().await.unwrap().text().await.unwrap() });
         assert_eq!(other.get("/api/v1/agent/logs?wait=0").await.expect(200)["items"], json!([]));
         let asked = agent.get("/api/v1/agent/logs?wait=10").await.expect(200)["items"][0].clone();
         assert_eq!((&asked["replica"], &asked["follow"]), (&wish["replica"], &json!(true)));

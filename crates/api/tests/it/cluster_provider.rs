@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::port::Fault;
+use port::Fault;
 use serde_json::{Value, json};
 use testing::{FakeProvider, TestPaddock, TestSettings, on_both_engines};
 

@@ -260,7 +260,7 @@ on_both_engines! {
         mock.until(&ann, &kafka_path(&staying), "ready").await;
         mock.until(&ann, &kafka_path(&going), "ready").await;
         ann.delete(&format!("{}?async=true", kafka_path(&going))).await.expect(202);
-        seal.set_fault(Some(engine::port::Fault::Unavailable("it is down".into())));
+        seal.set_fault(Some(port::Fault::Unavailable("it is down".into())));
         // What shall go needs no secret; what stays is left alone by its agent.
         let items = mock.items().await;
         assert_eq!(items.len(), 1, "{items:#?}");

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::entropy;
 use model::cluster::{self, AGENT_TOKEN, Ask, Cluster, Provider, Status, Voice};
 use model::event::Actor;
 use model::work::Next;
 use model::{ClusterId, Secret};
+use store::agent_token;
 use store::cluster::secret;
-use store::{agent_token, entropy};
 
 use super::Terraform;
-use crate::port::{Access, Answer, Fault, Made, Order, Progress, Seal};
-use crate::{Error, Reconcile as _, port};
+use crate::{Error, Reconcile as _};
+use port::{Access, Answer, Fault, Made, Order, Progress, Seal};
 
 /// How soon to ask again for what goes on by itself.
 const ASK_AGAIN: Duration = Duration::from_secs(5);

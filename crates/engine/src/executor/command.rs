@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::deployment::{Deployments, amounts, cluster, is_of, link, texts};
 use super::{fault, going, labels, name_of, refused};
-use crate::port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
+use port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
 
 /// What a program gets if nothing is said.
 const CPU: &str = "100m";

@@ -13,7 +13,7 @@ use store::{Db, Page, Read, Scope};
 use super::{
     adopt, begin, differs, fault, found, going, gone, labels, linked, name_of, refused, set_link,
 };
-use crate::port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
+use port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
 
 /// The word for a deployment in links.
 const KIND: &str = "deployment";

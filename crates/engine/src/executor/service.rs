@@ -10,8 +10,8 @@ use store::{Db, Page, Scope};
 
 use super::{adopt, begin, differs, fault, found, going, gone, linked, name_of, refused, set_link};
 use crate::instance::asking::{self, Asker, Refused, Wanted};
-use crate::port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
 use crate::rules::Rules;
+use port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
 
 /// The word for an instance in links.
 const KIND: &str = "instance";

@@ -5,7 +5,7 @@ use model::instance::{Instance, Route};
 use model::kind::Kind;
 
 use super::Instances;
-use crate::port::{Dns, Fault};
+use port::{Dns, Fault};
 
 /// The names of an instance on a cluster, and what they are aliases of.
 pub(super) fn routes(all: &Instances, kind: &Kind, host: &str, on: &Cluster) -> Vec<Route> {

@@ -11,8 +11,8 @@ use model::{DeploymentId, Secret};
 
 use super::Instances;
 use super::sign_in::{self, Trouble};
-use crate::port::Client;
 use crate::sealed::{manifests_purpose, purpose};
+use port::Client;
 
 /// What the agent of an instance says it runs things with when it is Kubernetes.
 const KUBERNETES: &str = "kubernetes";

@@ -125,7 +125,7 @@ async fn restart(
     all: &Instances,
     kind: &Kind,
     seen: &Instance,
-    client: &crate::port::Client,
+    client: &port::Client,
 ) -> Result<(), Trouble> {
     let Some(held) = own_deployment(all, seen).await.map_err(Trouble::Ours)? else {
         return Ok(());

@@ -7,7 +7,7 @@ use store::Db;
 
 use super::Instances;
 use crate::Error;
-use crate::port::{Client, Fault, Seal, Sso};
+use port::{Client, Fault, Seal, Sso};
 
 /// A client as it is kept, before it is encrypted.
 #[derive(Serialize, Deserialize)]

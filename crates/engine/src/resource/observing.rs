@@ -9,8 +9,8 @@ use model::work::Next;
 use store::Scope;
 
 use super::Resources;
-use crate::port::{Fault, Observed};
 use crate::{Error, Reconcile as _};
+use port::{Fault, Observed};
 
 /// How soon to look again at what could not be looked at.
 const TRY_AGAIN: Duration = Duration::from_secs(30);

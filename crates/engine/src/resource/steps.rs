@@ -3,18 +3,19 @@
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::time::Duration;
 
+use base::entropy;
 use model::backoff;
 use model::environment::{self, Environment};
 use model::resource::{Difference, Resource, Status};
 use model::template::{self, Act};
 use model::work::Next;
 use serde_json::{Map, Value};
-use store::{Tx, entropy};
+use store::Tx;
 
 use super::{ASK_AGAIN, Resources};
 use crate::Error;
 use crate::environment::pend;
-use crate::port::{Applied, Doing, Executor, Fault, Task};
+use port::{Applied, Doing, Executor, Fault, Task};
 
 /// How long a foreign system may be away before the step has failed.
 const PATIENCE: Duration = Duration::from_hours(1);

@@ -13,8 +13,8 @@ use store::resource::{log, secret};
 use store::{Read, Tx};
 
 use super::Resources;
-use crate::port::{Fault, Files, Log, Task};
 use crate::{Error, Reconcile as _, environment};
+use port::{Fault, Files, Log, Task};
 
 impl Resources {
     /// What the executor is told: with `with`, or with what it was last told.
@@ -87,7 +87,7 @@ impl Resources {
     /// Encrypts what the executor has us keep by now.
     pub(super) async fn sealed(
         &self,
-        executor: &dyn crate::port::Executor,
+        executor: &dyn port::Executor,
         task: &Task,
     ) -> Result<BTreeMap<String, String>, Fault> {
         let mut sealed = BTreeMap::new();

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use base::Stop;
 use model::event::{Actor, Kind};
-use store::{Db, Stop, event, pool};
+use store::{Db, event, pool};
 
 use crate::rules::Rules;
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base::{stop, task};
 use engine::cluster::Terraform;
 use engine::placement::Outlook;
 use engine::{Reconcile, local_agent};
@@ -9,7 +10,7 @@ use model::cluster::{Cluster, Patience, Status, Step, Voice, next_step};
 use model::event::Actor;
 use model::work::Next;
 use model::{ClusterId, Resources};
-use store::{Db, Scope, lease, stop, task};
+use store::{Db, Scope, lease};
 use testing::{Dice, on_both_engines, rows};
 use tokio::sync::watch;
 

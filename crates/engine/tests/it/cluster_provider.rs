@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::{entropy, task};
 use engine::Reconcile as _;
 use engine::cluster::Terraform;
 use engine::placement::Outlook;
-use engine::port::Fault;
 use model::cluster::{
     AGENT_TOKEN, Ask, Cluster, KUBECONFIG, Kubernetes, NewCluster, Patience, Provider, Settings,
     Status,
@@ -15,8 +15,9 @@ use model::cluster::{
 use model::event::Actor;
 use model::work::Next;
 use model::{ClusterId, Resources, Secret};
+use port::Fault;
 use store::cluster::secret;
-use store::{Scope, agent_token, entropy, task};
+use store::{Scope, agent_token};
 use testing::{Engine, TestClock, on_both_engines, rows};
 
 use crate::world::{World, changes_of};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::{Clock, SystemClock};
 use engine::{Error, Options};
 use model::work::{Lane, Next};
-use store::{Clock, SystemClock};
 use testing::{Database, TestClock, on_both_engines};
 
 use crate::probe::{Probe, depth, start, until, until_at_rest, wake};

@@ -1,12 +1,13 @@
 //! Steps that fail, panic or hang: tried again, later and later, and nobody else notices.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use base::SystemClock;
 use engine::{Error, Options};
 use model::event::Actor;
 use model::work::{Key, Lane, Next};
-use store::{Db, SystemClock, work};
+use store::{Db, work};
 use testing::{Database, TestClock, on_both_engines};
 
 use crate::probe::{Probe, depth, start, until, until_at_rest, wake};
@@ -112,7 +113,7 @@ on_both_engines! {
             if nth == 1 { Err(Error::Panicked) } else { Ok(Next::Rest) }
         });
         let _running = start(db, Options { lease: Duration::from_mins(10), ..Options::default() }, &probe);
-        let began = Instant::now();
+        let began = base::monotonic();
         wake(db, Lane::Priority, ["a"]).await;
         until_at_rest(db).await;
         assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());

@@ -1,11 +1,11 @@
 //! Stopping: what runs comes to its end, nothing new begins, nothing is lost.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use base::SystemClock;
 use engine::Options;
 use model::work::{Lane, Next};
-use store::SystemClock;
 use testing::{Database, on_both_engines};
 
 use crate::probe::{Probe, depth, start, until, until_at_rest, wake};
@@ -37,7 +37,7 @@ on_both_engines! {
         let running = start(db, options, &probe);
         wake(db, Lane::Priority, ["a"]).await;
         until("it runs", async || probe.record.now() == 1).await;
-        let told = Instant::now();
+        let told = base::monotonic();
         running.stopper.stop();
         running.task.await.unwrap();
         assert!(told.elapsed() >= drain && told.elapsed() < Duration::from_secs(3));
@@ -50,7 +50,7 @@ on_both_engines! {
         let database = Database::new(engine, Arc::new(SystemClock)).await;
         let running = start(&database.db, Options::default(), &Probe::that_takes(Duration::ZERO));
         tokio::time::sleep(Duration::from_millis(100)).await;
-        let told = Instant::now();
+        let told = base::monotonic();
         running.stopper.stop();
         running.task.await.unwrap();
         assert!(told.elapsed() < Duration::from_secs(1));

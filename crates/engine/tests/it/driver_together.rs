@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use base::SystemClock;
 use engine::Options;
 use model::work::{Lane, Next};
-use store::SystemClock;
 use testing::{Database, on_both_engines};
 
 use crate::probe::{Probe, start, until, until_at_rest, wake};

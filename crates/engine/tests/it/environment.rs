@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::environment::{self, Change, Wish};
-use engine::port::Fault;
 use model::environment::{Environment, OnDrift, Status};
 use model::event::Actor;
 use model::resource::{self, Resource};
 use model::template::{Act, parse};
 use model::{EnvironmentId, UserId};
+use port::Fault;
 use serde_json::{Value, json};
 use store::template::{NewTemplate, publish};
 use store::{Page, Scope, Tx};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::task;
 use engine::Reconcile as _;
 use engine::environment::Environments;
 use engine::resource::Resources;
@@ -10,7 +11,7 @@ use model::EnvironmentId;
 use model::environment::Status;
 use model::work::Next;
 use serde_json::json;
-use store::{Db, Scope, resource, task};
+use store::{Db, Scope, resource};
 use testing::{Engine, on_both_engines};
 
 use crate::environment::{SHOP, Shop};

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use agent::simulated;
 use engine::environment;
-use engine::port::Fault;
 use model::environment::Status;
 use model::resource;
+use port::Fault;
 use serde_json::json;
 use store::Scope;
 use store::deployment::Change;

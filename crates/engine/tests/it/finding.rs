@@ -1,11 +1,12 @@
 //! Search follows what is made, changed and deleted, and finds the same on both databases.
 
+use base::{Stopper, SystemClock, stop, task};
 use engine::finding::{Error, Finder, follow};
 use model::event::{Actor, Kind};
 use model::finding::{Hit, Query};
 use model::{OrganizationId, Resources};
 use serde_json::json;
-use store::{Db, Stopper, SystemClock, stop, task};
+use store::Db;
 use testing::{Database, Engine, on_both_engines, rows};
 
 use crate::environment::{SHOP, Shop};

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use engine::cluster::Providers;
 use engine::instance::Outside;
-use engine::port;
 use engine::resource::Executors;
 use engine::rules::{InForce, Rulebook, Rules};
 use model::InstanceId;

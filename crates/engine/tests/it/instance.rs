@@ -1,8 +1,8 @@
 //! Instances from asked-for to gone, with foreign systems that come and go.
 
 use agent::simulated;
-use engine::port::Fault;
 use model::instance::Status;
+use port::Fault;
 use store::{Scope, account, deployment};
 use testing::{Engine, check_books, on_both_engines};
 

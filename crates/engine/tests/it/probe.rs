@@ -1,15 +1,17 @@
 //! A worker that does what a test wants and keeps a record of it.
 
+use base::Instant;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use base::{Stopper, stop, task};
 use engine::{Driver, Error, Metrics, Options, Reconcile};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use model::event::Actor;
 use model::work::{Key, Lane, Next};
-use store::{Db, Stopper, stop, task, work};
+use store::{Db, work};
 use tokio::task::JoinHandle;
 
 /// What it does for a key, at its n-th run.
@@ -64,7 +66,7 @@ struct State {
 impl Record {
     fn enter(&self, key: &str) -> usize {
         let mut state = self.0.lock().unwrap();
-        state.starts.push((key.to_owned(), Instant::now()));
+        state.starts.push((key.to_owned(), base::monotonic()));
         let beside = state.running.entry(key.to_owned()).or_default();
         *beside += 1;
         if *beside > 1 {
@@ -147,7 +149,7 @@ pub(crate) async fn depth(db: &Db) -> (i64, i64) {
 
 /// Waits until it is so; for longer than that, something is stuck.
 pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let began = Instant::now();
+    let began = base::monotonic();
     while !is_so().await {
         assert!(began.elapsed() < Duration::from_secs(30), "it never came to be: {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;

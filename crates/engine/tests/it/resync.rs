@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::{SystemClock, stop, task};
 use engine::instance::Instances;
 use engine::placement::Outlook;
 use engine::placement::{self, Placement};
@@ -11,7 +12,7 @@ use model::Resources;
 use model::cluster::{Patience, Status};
 use model::event::Actor;
 use model::instance::NewInstance;
-use store::{Db, Scope, SystemClock, stop, task};
+use store::{Db, Scope};
 use testing::{Database, on_both_engines, rows};
 
 use crate::fleet::dinosaur;

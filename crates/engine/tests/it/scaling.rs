@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::simulated;
+use base::{stop, task};
 use engine::placement::{self, Placement};
 use engine::scaling::{self, Scaling};
 use engine::{Driver, Metrics, Options, cluster};
@@ -12,7 +13,7 @@ use model::cluster::{Cluster, Patience};
 use model::deployment::Status;
 use model::event::Actor;
 use model::scaling::{Host, Pool};
-use store::{Page, Scope, deployment, lease, stop, task};
+use store::{Page, Scope, deployment, lease};
 use testing::{Engine, TestClock, check_books, on_both_engines, pools, rows};
 
 use crate::fleet::dinosaur;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use agent::{Agent, Link, LinkError, Simulated, simulated};
+use base::{Clock, Stopper, SystemClock, stop, task};
 use engine::environment::Environments;
 use engine::instance::{General, Instances};
 use engine::placement::{self, Placement};
@@ -17,7 +18,7 @@ use model::deployment::{Deployment, NewDeployment, Status};
 use model::event::Actor;
 use model::{ClusterId, DeploymentId, OrganizationId};
 use store::deployment::Filter;
-use store::{Clock, Db, Page, Scope, Stopper, SystemClock, lease, stop, task};
+use store::{Db, Page, Scope, lease};
 use testing::{Database, Engine, FakeSeal, rows};
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;

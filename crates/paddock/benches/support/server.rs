@@ -90,7 +90,7 @@ impl Server {
         let request = request.bearer_auth(&self.token).header("accept", "text/event-stream");
         let mut chunks = request.send().await.expect("a stream").bytes_stream();
         let mut rest = String::new();
-        store::task::spawn("events", async move {
+        base::task::spawn("events", async move {
             while let Some(Ok(chunk)) = chunks.next().await {
                 rest.push_str(&String::from_utf8_lossy(&chunk));
                 while let Some((line, after)) = rest.split_once('\n') {

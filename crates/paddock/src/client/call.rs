@@ -1,8 +1,8 @@
 //! One call of the server's interface, as a value.
 
+use base::{OsEntropy, entropy};
 use reqwest::Method;
 use serde_json::Value;
-use store::{OsEntropy, entropy};
 
 /// What a call carries.
 #[derive(Debug, Clone)]

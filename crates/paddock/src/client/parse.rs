@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use base::{Clock as _, SystemClock};
 use model::Time;
-use store::{Clock as _, SystemClock};
 
 /// Reads `key=value`. The value may hold further equals signs, and may be empty.
 pub(crate) fn pair(text: &str) -> Result<(String, String), String> {

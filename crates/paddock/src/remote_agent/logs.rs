@@ -5,13 +5,13 @@ use std::task::Poll;
 use std::time::Duration;
 
 use agent::{AnyRuntime, LogStream, Runtime as _};
+use base::task;
 use futures_util::StreamExt as _;
 use model::ReplicaId;
 use model::log::{LogLine, LogsFrom};
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::json;
-use store::task;
 
 use super::connection::{Connection, Failure};
 

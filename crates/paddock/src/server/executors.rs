@@ -10,12 +10,13 @@ use adapters::terraform::{self, Modules, Runner};
 use adapters::vault::{self, Secrets};
 use adapters::web;
 use anyhow::Context;
+use base::{Entropy as _, OsEntropy, Stop, task};
 use engine::executor::{Commands, Deployments, Services};
-use engine::port::{self, Probe, Watched};
 use engine::resource::{Executors, missing};
 use engine::rules::Rules;
 use model::template::Executor;
-use store::{Db, Entropy as _, OsEntropy, Stop, task};
+use port::{Probe, Watched};
+use store::Db;
 
 use super::outside::guard;
 use crate::settings::Settings;

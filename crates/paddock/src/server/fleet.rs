@@ -11,9 +11,10 @@ use anyhow::Context;
 use api::SignIn;
 use api::metrics_backend::{Backend, MetricsBackend, Series, Wanted};
 use api::oidc::{Claims, Denied, Oidc, Verify};
-use engine::port::{Fault, Watched};
+use base::{OsEntropy, entropy};
 use futures_util::future::BoxFuture;
-use store::{Db, OsEntropy, entropy};
+use port::{Fault, Watched};
+use store::Db;
 
 use crate::settings::outside;
 

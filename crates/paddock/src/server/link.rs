@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use agent::{Link, LinkError};
-use engine::port::Seal;
 use engine::{local_agent, sealed};
 use model::agent::{Desired, Report};
 use model::cluster::Provider;
+use port::Seal;
 use store::Db;
 use tokio::sync::{Mutex, watch};
 

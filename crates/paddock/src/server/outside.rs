@@ -9,10 +9,11 @@ use adapters::guard::{self, Guard, Guarded};
 use adapters::seal::{local, vault};
 use adapters::sso::{keycloak, registration};
 use anyhow::Context;
+use base::{Entropy as _, OsEntropy, entropy};
 use engine::instance::Outside;
-use engine::port::{Dns, Seal, Sso, Watched};
 use model::Secret;
-use store::{Db, Entropy as _, OsEntropy, entropy};
+use port::{Dns, Seal, Sso, Watched};
+use store::Db;
 
 use crate::settings::{Settings, outside};
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use adapters::kubernetes::Kubernetes;
 use adapters::terraform;
+use base::{OsEntropy, entropy};
 use engine::cluster::Providers;
-use engine::port::{self, Seal};
 use model::cluster::Provider;
-use store::{OsEntropy, entropy};
+use port::Seal;
 
 use crate::settings::Settings;
 

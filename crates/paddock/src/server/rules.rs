@@ -9,11 +9,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
+use base::Stop;
 use engine::rules::{InForce, Rulebook, Rules};
 use model::event::Actor;
 use model::kind::{self, Catalog, Kind};
 use model::{quota, scaling};
-use store::{Db, Stop};
+use store::Db;
 
 use crate::settings::outside::RuleFiles;
 

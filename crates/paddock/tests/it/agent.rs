@@ -5,10 +5,11 @@ use std::net::TcpListener;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use base::{OsEntropy, SystemClock};
 use serde_json::{Value, json};
-use store::{Db, Durability, OsEntropy, SystemClock};
+use store::{Db, Durability};
 use tempfile::TempDir;
 use testing::{Client, Engine, check_books, on_both_engines};
 
@@ -48,7 +49,7 @@ impl Agent {
     }
 
     fn ended(&mut self) -> ExitStatus {
-        let started = Instant::now();
+        let started = base::monotonic();
         while started.elapsed() < PATIENCE {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
@@ -139,7 +140,7 @@ impl World {
     }
 
     async fn until(&self, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-        let (started, mut last) = (Instant::now(), Value::Null);
+        let (started, mut last) = (base::monotonic(), Value::Null);
         while started.elapsed() < PATIENCE {
             last = self.ann.get(&format!("/api/v1/{path}")).await.json;
             if is_so(&last) {

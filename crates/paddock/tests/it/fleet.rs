@@ -1,6 +1,6 @@
 //! Somebody with instances on a running server, who looks at them until they are as they should be.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use testing::Client;
@@ -93,7 +93,7 @@ impl Fleet {
         what: &str,
         mut look: impl AsyncFnMut() -> Result<T, Value>,
     ) -> T {
-        let began = Instant::now();
+        let began = base::monotonic();
         loop {
             match look().await {
                 Ok(found) => return found,

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use engine::port::Client;
 use model::Secret;
+use port::Client;
 use serde_json::json;
 use testing::programs::{INITIAL_TOKEN, OidcProvider};
 

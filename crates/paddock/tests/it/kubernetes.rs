@@ -9,7 +9,7 @@ mod real;
 
 use std::fs::{self, File};
 use std::process::Child;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -90,7 +90,7 @@ impl<F: Field> World<F> {
     }
 
     async fn until(&self, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-        let (started, mut last) = (Instant::now(), Value::Null);
+        let (started, mut last) = (base::monotonic(), Value::Null);
         while started.elapsed() < PATIENCE {
             last = self.ann.get(&format!("/api/v1/{path}")).await.json;
             if is_so(&last) {
@@ -104,7 +104,7 @@ impl<F: Field> World<F> {
 
     /// Waits for something of the Kubernetes itself.
     async fn until_there(&self, what: &str, is_so: impl AsyncFn() -> bool) {
-        let started = Instant::now();
+        let started = base::monotonic();
         while !is_so().await {
             assert!(started.elapsed() < PATIENCE, "{what}");
             self.field.play(&self.namespace).await;
@@ -167,7 +167,7 @@ async fn round_trip(world: World<impl Field>) {
     }
     if world.field.has_logs() {
         world.field.play(&world.namespace).await;
-        let started = Instant::now();
+        let started = base::monotonic();
         while !world.cli.run("deployment logs web --replica 0").succeeds().stdout.contains(LINE) {
             assert!(started.elapsed() < PATIENCE, "no log");
         }
@@ -240,7 +240,7 @@ async fn an_instance_on_a_kubernetes_is_what_its_kind_says() {
     let (_, agent, _) = register(&world).await;
     let made = world.cli.json("service dinosaur create rex");
     let path = format!("instances/{}", made["id"].as_str().unwrap());
-    let started = Instant::now();
+    let started = base::monotonic();
     let space = loop {
         let [program, address] =
             ["deployments", "services"].map(|what| world.field.namespace_of(what, "rex"));

@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -96,7 +96,7 @@ impl Setup {
     fn spawn(&self) -> (Child, String) {
         let [out, err] = ["stdout", "stderr"].map(|name| File::create(self.file(name)).unwrap());
         let mut child = self.command().stdout(out).stderr(err).spawn().unwrap();
-        let started = Instant::now();
+        let started = base::monotonic();
         while started.elapsed() < STARTS_WITHIN && child.try_wait().unwrap().is_none() {
             let said = fs::read_to_string(self.file("stdout")).unwrap();
             if let Some((_, rest)) = said.split_once("listening on ")
@@ -183,7 +183,7 @@ impl Server {
 
     /// Waits for its end.
     pub(crate) fn ended(&mut self, within: Duration) -> ExitStatus {
-        let started = Instant::now();
+        let started = base::monotonic();
         while started.elapsed() < within {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;

@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::process::Setup;
 
@@ -33,7 +33,7 @@ fn who_does_not_go_on_is_ended_and_stops_nobody() {
         })
         .collect();
 
-    let started = Instant::now();
+    let started = base::monotonic();
     let mut other = server.connect();
     other.write_all(PING.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n").as_bytes()).unwrap();
     assert!(rest(&mut other).contains("pong"));

@@ -1,7 +1,7 @@
 //! SIGTERM: what is under way comes to its end, nothing is lost, and it does not take long.
 
 use std::io::{Read as _, Write as _};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 use testing::on_both_engines;
@@ -18,7 +18,7 @@ on_both_engines! {
         let mut arena = Arena::new(&server).await;
         let events = arena.client(&server).request("GET", "/api/v1/events");
         let events = events.header("accept", "text/event-stream").send().await.unwrap();
-        let events = store::task::spawn("events", events.text());
+        let events = base::task::spawn("events", events.text());
 
         arena.storm(&mut server, 400, |server| server.terminate()).await;
         let status = tokio::task::block_in_place(|| server.ended(LIMIT));
@@ -53,7 +53,7 @@ async fn a_request_under_way_gets_its_answer_and_one_that_hangs_holds_up_nothing
     }
     // Both have begun when somebody who came later has been served.
     ann.get("/api/v1/self/ping").await.expect(200);
-    let told = Instant::now();
+    let told = base::monotonic();
     server.terminate();
     while !server.stderr().contains("stopping") {
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -72,11 +72,11 @@ impl Arena {
     pub(crate) async fn storm(&mut self, server: &mut Server, acks: usize, act: fn(&mut Server)) {
         let shared = Arc::new(Shared::default());
         let client = self.client(server);
-        let mut tasks = tokio::task::JoinSet::new();
+        let mut tasks = base::task::Tasks::new();
         for number in 0..CLIENTS {
             let (shared, client) = (shared.clone(), client.clone());
             let writer = Writer::new(number, client, self.cluster.clone());
-            tasks.spawn(writer.run(shared));
+            tasks.spawn("writer", writer.run(shared));
         }
         while shared.acks.load(Ordering::SeqCst) < acks {
             assert!(!tasks.is_empty());

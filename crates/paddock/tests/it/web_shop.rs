@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use testing::programs::{Consul, Gate, Mode, Program, RustyVault};
@@ -114,7 +114,7 @@ impl Street {
 
     /// Looks until it is so; else fails with what was seen last.
     async fn until(&self, what: &str, is: impl Fn(&Value) -> bool) -> Value {
-        let began = Instant::now();
+        let began = base::monotonic();
         loop {
             let now = self.shop().await;
             if is(&now) {
@@ -349,7 +349,7 @@ async fn everybody_is_killed_in_the_middle_once_and_it_is_made_all_the_same() {
     street.cut_power().await;
     let id = street.http.get("/api/v1/environments?name=shop&destroyed=true").await.expect(200);
     let id = id["items"][0]["id"].as_str().unwrap().to_owned();
-    let began = Instant::now();
+    let began = base::monotonic();
     loop {
         let now = street.http.get(&format!("/api/v1/environments/{id}")).await.expect(200);
         if now["status"] == "destroyed" {

@@ -20,7 +20,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::Signals;
 use super::any_certificate::AnyCertificate;
 use super::value::{Row, Value};
-use crate::{Error, Result, task};
+use crate::{Error, Result};
+use base::task;
 
 const WRITERS: usize = 16;
 const READERS: usize = 4;

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use base::task;
 use model::agent::{Observed, Report};
 use model::cluster::Cluster;
 use model::deployment::Deployment;
 use model::event::Actor;
 use model::{ClusterId, DeploymentId, OrganizationId, Quantity, ReplicaId, Resources};
 use store::deployment::{Limits, placing, replica, reporting};
-use store::{Db, Error, Page, Read, Scope, Tx, cluster, deployment, task};
+use store::{Db, Error, Page, Read, Scope, Tx, cluster, deployment};
 use testing::{Dice, check_books, on_both_engines, rows};
 
 use crate::support::database;

@@ -6,9 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use base::task;
 use model::event::{Actor, Event};
 use model::{ClusterId, Resources};
-use store::{Db, Scope, cluster, event, task};
+use store::{Db, Scope, cluster, event};
 use testing::{Dice, on_both_engines, rows};
 use tokio::sync::watch;
 

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use base::task;
 use model::event::Actor;
-use store::{Db, task};
+use store::Db;
 use testing::{Dice, on_both_engines};
 
 use crate::support::{commit_note, database, note, notes, soon};

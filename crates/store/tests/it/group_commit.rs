@@ -4,9 +4,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use base::task;
 use model::event::Actor;
 use rusqlite::Connection;
-use store::{Db, task};
+use store::Db;
 use testing::{Database, Engine};
 
 use crate::support::{commit_note, database, note, notes, soon};

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use base::task;
 use model::event::Actor;
-use store::{Db, lease, task};
+use store::{Db, lease};
 use testing::on_both_engines;
 
 use crate::support::{database, database_with_clock};

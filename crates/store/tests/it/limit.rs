@@ -1,9 +1,10 @@
 //! Limits hold however many ask at once.
 
+use base::task;
 use model::Resources;
 use model::event::Actor;
 use store::deployment::Limits;
-use store::{Error, Scope, cluster, deployment, organization, task};
+use store::{Error, Scope, cluster, deployment, organization};
 use testing::{on_both_engines, rows};
 
 use crate::support::database;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use base::{SystemClock, task};
 use model::event::Actor;
-use store::{Db, SystemClock, task};
+use store::Db;
 use testing::{Engine, on_both_engines, rows};
 
 use crate::support::{commit_note, database, notes, open, texts};

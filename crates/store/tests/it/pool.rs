@@ -1,5 +1,6 @@
 //! Pools: what they remember, and that no number of servers grows twice or removes what is in use.
 
+use base::task;
 use model::cluster::{Cluster, Status};
 use model::deployment::Deployment;
 use model::event::Actor;
@@ -7,7 +8,7 @@ use model::scaling::{Host, Pool};
 use model::{ClusterId, OrganizationId, Resources, Time};
 use store::deployment::{Filter, placing, reserving};
 use store::pool::{self, State};
-use store::{Db, Page, Scope, cluster, deployment, event, task};
+use store::{Db, Page, Scope, cluster, deployment, event};
 use testing::{check_books, on_both_engines, pools, rows};
 
 use crate::support::database;
@@ -94,7 +95,7 @@ on_both_engines! {
 
     async fn of_many_who_grow_at_once_one_does(engine: Engine) {
         let database = database(engine).await;
-        let other = database.replica(std::sync::Arc::new(store::SystemClock)).await;
+        let other = database.replica(std::sync::Arc::new(base::SystemClock)).await;
         for round in 1..=5 {
             let seen = state(&database.db).await;
             let tries = (0..16).map(|i| {
@@ -145,7 +146,7 @@ on_both_engines! {
     async fn what_comes_while_a_cluster_goes_is_never_on_it(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
-        let other = database.replica(std::sync::Arc::new(store::SystemClock)).await;
+        let other = database.replica(std::sync::Arc::new(base::SystemClock)).await;
         let owner = rows::tenant(db, "acme").await.organization_id;
         for _ in 0..10 {
             let (cluster, comes) = (ready(db).await, waiting(db, owner).await);

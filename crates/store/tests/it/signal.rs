@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::SystemClock;
 use model::work::Lane;
-use store::SystemClock;
 use testing::{Engine, on_both_engines, rows};
 
 use crate::support::database;

@@ -38,7 +38,7 @@ fn prepare_on_sqlite(url: &str, statements: &[Statement]) -> Prepared {
 async fn prepare_on_postgres(url: &str, statements: &[Statement]) -> Prepared {
     let (client, connection) =
         tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("PostgreSQL answers");
-    store::task::spawn("statements", connection);
+    base::task::spawn("statements", connection);
     let mut prepared = Vec::new();
     for statement in statements {
         let outcome = client.prepare(&statement.sql).await;

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::{OsEntropy, SystemClock};
 use model::event::Actor;
 use store::idempotency::{self, Answer};
-use store::{Db, Durability, OsEntropy, SystemClock, Tx};
+use store::{Db, Durability, Tx};
 use testing::{Database, Engine, TestClock};
 
 /// An empty database that shows the machine's time.

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::{SystemClock, task};
 use model::event::Actor;
 use model::{OrganizationId, Resources};
 use store::deployment::placing;
-use store::{Error, Scope, SystemClock, cluster, task};
+use store::{Error, Scope, cluster};
 use testing::{on_both_engines, rows};
 use tokio::sync::oneshot;
 

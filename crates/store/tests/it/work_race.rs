@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use base::{SystemClock, task};
 use model::work::Lane;
-use store::{Db, SystemClock, task};
+use store::Db;
 use testing::{Dice, on_both_engines};
 
 use crate::support::database;

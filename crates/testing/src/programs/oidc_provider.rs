@@ -8,8 +8,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use engine::port::Client;
 use model::Secret;
+use port::Client;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ impl RustyVault {
     /// Unseals it, and waits until it serves.
     pub async fn unseal(&self) {
         self.ask(Method::PUT, "sys/unseal", &json!({"key": self.key})).await;
-        let began = Instant::now();
+        let began = base::monotonic();
         while self.ask(Method::GET, "sys/seal-status", &Value::Null).await["sealed"] != false {
             assert!(began.elapsed() < PATIENCE, "it stays sealed");
             tokio::time::sleep(Duration::from_millis(50)).await;

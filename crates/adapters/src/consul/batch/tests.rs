@@ -27,7 +27,7 @@ fn task(fence: i64, change: &str) -> Task {
         key: change.into(),
         since: model::Time(0),
         fence,
-        log: engine::port::Log::default(),
+        log: port::Log::default(),
     }
 }
 

@@ -6,7 +6,7 @@ use domain::base::{Message, ToName};
 use domain::rdata::Cname;
 use domain::rdata::tsig::{Time48, Tsig};
 use domain::tsig::ValidationError;
-use engine::port::Fault;
+use port::Fault;
 
 use super::message::Signed;
 use super::{FullName, Rfc2136};

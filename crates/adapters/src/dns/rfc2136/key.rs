@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use data_encoding::BASE64;
 use domain::tsig;
-use engine::port::Fault;
 use model::Secret;
+use port::Fault;
 
 /// How signatures are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::io;
 use domain::base::Message;
 use domain::base::iana::Rcode;
 use domain::rdata::tsig::Time48;
-use engine::port::Fault;
+use port::Fault;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

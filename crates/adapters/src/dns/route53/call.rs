@@ -6,8 +6,8 @@ use aws_sdk_route53::types::{
     Change, ChangeAction, ChangeBatch, ChangeInfo, ChangeStatus, ResourceRecord, ResourceRecordSet,
     RrType,
 };
-use engine::port::Fault;
-use tokio::time::{Instant, sleep};
+use port::Fault;
+use tokio::time::sleep;
 
 use super::super::zone::{self, FullName};
 use super::{Route53, fault};
@@ -62,13 +62,13 @@ impl Route53 {
 
     /// Waits until a change is everywhere.
     async fn settle(&self, mut change: Option<ChangeInfo>) -> Result<(), Fault> {
-        let until = Instant::now() + self.options.sync_for;
+        let until = base::monotonic() + self.options.sync_for;
         loop {
             let Some(now) = change else { return Err(fault::confused("it names no change")) };
             if now.status() == &ChangeStatus::Insync {
                 return Ok(());
             }
-            if Instant::now() >= until {
+            if base::monotonic() >= until {
                 return Err(Fault::Unavailable(format!(
                     "Route53 has taken a change, but not all of its servers have it after {:?}",
                     self.options.sync_for

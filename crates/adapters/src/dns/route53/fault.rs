@@ -2,7 +2,7 @@
 
 use aws_sdk_route53::config::http::HttpResponse;
 use aws_sdk_route53::error::{ProvideErrorMetadata, SdkError};
-use engine::port::Fault;
+use port::Fault;
 
 use super::{ONE_CALL, Route53};
 use crate::http::root_of;

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use engine::port::Fault;
+use base::Instant;
 use model::Secret;
+use port::Fault;
 use reqwest::{Method, StatusCode};
 use serde::Deserialize;
 use tokio::sync::Mutex;
-use tokio::time::Instant;
 
 use super::Options;
 use crate::call::Peer;
@@ -48,14 +48,14 @@ impl SignIn {
     pub(super) async fn token(&self, peer: &Peer, not: Option<&Secret>) -> Result<Secret, Fault> {
         let mut kept = self.kept.lock().await;
         let usable =
-            kept.as_ref().filter(|kept| Instant::now() < kept.until && Some(&kept.token) != not);
+            kept.as_ref().filter(|kept| base::monotonic() < kept.until && Some(&kept.token) != not);
         if let Some(usable) = usable {
             return Ok(usable.token.clone());
         }
         let granted = self.grant(peer).await?;
         let life = Duration::from_secs(granted.expires_in.min(MAX_LIFE_SECONDS));
         let token = Secret::new(granted.access_token);
-        let until = Instant::now() + life.saturating_sub(SPARE);
+        let until = base::monotonic() + life.saturating_sub(SPARE);
         *kept = Some(Kept { token: token.clone(), until });
         Ok(token)
     }

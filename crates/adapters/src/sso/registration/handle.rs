@@ -1,7 +1,7 @@
 //! What has to be kept to manage a registered client.
 
-use engine::port::Fault;
 use model::Secret;
+use port::Fault;
 use serde::{Deserialize, Serialize};
 
 /// Where a client is managed, and with which token. It can't be printed.

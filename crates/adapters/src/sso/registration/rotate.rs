@@ -1,7 +1,7 @@
 //! Another secret for a client: by the provider, else by another client in its place.
 
-use engine::port::{Client, Fault};
 use model::Secret;
+use port::{Client, Fault};
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 

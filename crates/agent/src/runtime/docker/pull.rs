@@ -1,6 +1,6 @@
 //! Getting images through the engine.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bollard::auth::DockerCredentials;
 use bollard::models::ImageInspect;
@@ -53,7 +53,7 @@ impl Docker {
             }
             return Err(why);
         }
-        *pulled_at = Some(Instant::now());
+        *pulled_at = Some(base::monotonic());
         Ok(whole)
     }
 

@@ -1,6 +1,7 @@
 //! Sees how containers are doing, and starts those again that shall be.
 
-use std::time::{Duration, Instant};
+use base::Instant;
+use std::time::Duration;
 
 use bollard::query_parameters::WaitContainerOptions;
 use futures_util::StreamExt;
@@ -29,7 +30,7 @@ pub(super) struct Restarts {
 impl Restarts {
     pub(super) fn new(options: &Options) -> Self {
         let first = options.restart_first;
-        Self { count: 0, wait: first, next: first, since: Instant::now() }
+        Self { count: 0, wait: first, next: first, since: base::monotonic() }
     }
 
     /// It ended: how long to wait, and for which restart.
@@ -102,7 +103,7 @@ impl Docker {
         tokio::time::sleep(wait.unwrap_or(self.options.restart_first)).await;
         self.run(name).await?;
         if let Some(restarts) = self.restarts().get_mut(&id) {
-            restarts.since = Instant::now();
+            restarts.since = base::monotonic();
         }
         Ok(())
     }

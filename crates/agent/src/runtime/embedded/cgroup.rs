@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long the processes of a group may take to vanish after SIGKILL.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -102,14 +102,14 @@ pub(crate) fn remove(path: &str) {
     if path.trim_matches('/').is_empty() {
         return;
     }
-    let until = Instant::now() + PATIENCE;
+    let until = base::monotonic() + PATIENCE;
     for hierarchy in hierarchies() {
         let group = hierarchy.group(path);
         while group.exists() {
             kill_all(&group);
             match fs::remove_dir(&group) {
                 Ok(()) => break,
-                Err(_) if Instant::now() > until => break,
+                Err(_) if base::monotonic() > until => break,
                 Err(_) => std::thread::sleep(Duration::from_millis(10)),
             }
         }

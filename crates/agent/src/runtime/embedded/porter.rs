@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::net::Ipv4Addr;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -61,7 +61,7 @@ impl Embedded {
         plan: &Plan,
         link: &Link,
     ) -> Result<Vec<u16>, String> {
-        let until = Instant::now() + PATIENCE;
+        let until = base::monotonic() + PATIENCE;
         loop {
             let mut options = File::options();
             options.read(true).write(true).create(true).truncate(false);
@@ -75,7 +75,7 @@ impl Embedded {
                 return Ok(published);
             }
             // Its server was killed just after it had started it.
-            if Instant::now() > until {
+            if base::monotonic() > until {
                 return Err(unopened(&"the container's porter says nothing"));
             }
             tokio::time::sleep(SOON).await;
@@ -133,8 +133,8 @@ pub(super) async fn gone(place: &Place) {
 
 /// Ends a container's porter at once; is it gone?
 pub(super) async fn end(place: &Place) -> bool {
-    let until = Instant::now() + PATIENCE;
-    while is_held(&place.porter()) && Instant::now() < until {
+    let until = base::monotonic() + PATIENCE;
+    while is_held(&place.porter()) && base::monotonic() < until {
         let ports: Option<Ports> = read_json(&place.ports());
         let porter = ports.and_then(|ports| handle(ports.porter));
         // Looked at again: as long as it lives its number can't mean another process.
@@ -144,7 +144,7 @@ pub(super) async fn end(place: &Place) -> bool {
         };
         // There is nothing that it would have to do before.
         let _ = pidfd_send_signal(&porter, Signal::KILL);
-        let left = until.saturating_duration_since(Instant::now());
+        let left = until.saturating_duration_since(base::monotonic());
         let _ = tokio::time::timeout(left, ended(porter)).await;
     }
     !is_held(&place.porter())

@@ -17,7 +17,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use model::deployment::Restart;
 use rustix::fs::{FlockOperation, flock};
@@ -82,7 +82,7 @@ impl Shim {
         let most = Duration::from_millis(self.plan.restart_most_ms);
         let mut told = false;
         loop {
-            let began = Instant::now();
+            let began = base::monotonic();
             let end = match Run::start(&self.place, &self.plan, self.state.restarts) {
                 Ok(run) => {
                     self.enter(Phase::Running, Some(run.pid()));

@@ -1,7 +1,7 @@
 //! Starting a container, or finding that it runs.
 
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 
@@ -56,7 +56,7 @@ impl Embedded {
             Some(stored) if name.contains("@sha256:") => stored,
             stored => self.fetch(name, stored).await?,
         };
-        *slot = Some((Instant::now(), image.clone()));
+        *slot = Some((base::monotonic(), image.clone()));
         Ok(image)
     }
 

@@ -1,6 +1,6 @@
 //! Stopping a container, and removing all that is left of it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Signal, pidfd_send_signal};
 
@@ -60,8 +60,8 @@ impl Embedded {
 
     /// Has a shim end its container and itself; ends it by force when it takes too long.
     async fn end_shim(&self, place: &Place) {
-        let until = Instant::now() + self.options.stop_grace + MARGIN;
-        while is_alive(place) && Instant::now() < until {
+        let until = base::monotonic() + self.options.stop_grace + MARGIN;
+        while is_alive(place) && base::monotonic() < until {
             // A shim that has just started has not said yet who it is.
             let state: Option<State> = read_json(&place.state());
             let Some((state, shim)) =
@@ -71,7 +71,7 @@ impl Embedded {
                 continue;
             };
             let _ = pidfd_send_signal(&state, Signal::TERM);
-            let left = until.saturating_duration_since(Instant::now());
+            let left = until.saturating_duration_since(base::monotonic());
             let _ = tokio::time::timeout(left, gone(shim)).await;
         }
         if let Some(state) = read_json::<State>(&place.state())

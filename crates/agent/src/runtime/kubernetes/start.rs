@@ -199,7 +199,7 @@ impl Kubernetes {
                 Look::Waiting(None) => {}
             }
             if end.is_none() && self.counts(run) {
-                end = limit.map(|limit| tokio::time::Instant::now() + limit);
+                end = limit.map(|limit| base::monotonic() + limit);
             }
             let late = async {
                 match end {

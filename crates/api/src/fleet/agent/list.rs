@@ -5,10 +5,10 @@
 use axum::Json as Answer;
 use axum::extract::State;
 use engine::instance::credentials;
-use engine::port::Client;
 use futures_util::StreamExt;
 use model::instance::{Instance, Status};
 use model::kind::{Kind, LimitValue, Shown, Size};
+use port::Client;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use store::{Page, Scope, instance};

@@ -7,12 +7,13 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
+use base::Stop;
 use futures_util::{StreamExt as _, stream};
 use model::resource::{Resource, Status};
 use model::{Time, environment};
 use serde::{Deserialize, Serialize};
 use store::resource::log;
-use store::{Db, Read, Scope, Stop};
+use store::{Db, Read, Scope};
 use tokio::sync::watch;
 use utoipa::{IntoParams, ToSchema};
 

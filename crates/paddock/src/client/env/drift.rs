@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use crate::client::call::Call;
 use crate::client::error::Error;
@@ -81,12 +81,12 @@ pub(super) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<
 /// Waits until every resource that can be looked at has been. No event tells of a look that found
 /// nothing new.
 async fn looked_at(api: &Api, subject: &Subject) -> Result<(), Error> {
-    let give_up_at = Instant::now() + GIVE_UP_AFTER;
+    let give_up_at = base::monotonic() + GIVE_UP_AFTER;
     loop {
         let answer = api.send(&Call::get(&["environments", &subject.id])).await?;
         let environment: Environment = api.read(&answer)?;
         let Some(unseen) = environment.unseen() else { return Ok(()) };
-        if Instant::now() > give_up_at {
+        if base::monotonic() > give_up_at {
             let (name, reason) = (&unseen.name, &unseen.status_reason);
             return Err(Error::failed_but(
                 format!("{name} was not looked at within {} s: {reason}", GIVE_UP_AFTER.as_secs()),

@@ -89,7 +89,7 @@ pub(super) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<
     tokio::select! {
         outcome = read(args, api, printer) => outcome,
         // Whoever has seen enough has not failed.
-        _ = tokio::signal::ctrl_c() => Ok(()),
+        () = base::signals::interrupted() => Ok(()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -224,7 +224,8 @@ impl Field for Real {
 
     /// Does somebody look at Deployments?
     async fn begin(&self, namespace: &str) {
-        let (deployments, started) = (self.api(namespace, "apps", "deployments"), Instant::now());
+        let (deployments, started) =
+            (self.api(namespace, "apps", "deployments"), base::monotonic());
         while started.elapsed() < self.seen_within {
             let agent = deployments.get("paddock-agent").await.unwrap();
             if agent.data["status"]["observedGeneration"].is_i64() {

@@ -4,11 +4,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::task::Tasks;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::task::JoinSet;
 
 /// How many connections are carried at once; more wait.
 const MAX_OPEN: u64 = 4096;
@@ -39,9 +39,9 @@ pub(super) async fn listen(wanted: &[u16]) -> std::io::Result<Vec<TcpListener>> 
 /// Leads what comes in to the container's ports, until `over` closes.
 pub(super) async fn serve(doors: Vec<Door>, over: &watch::Receiver<()>) {
     let room = Arc::new(Semaphore::new(room(doors.len())));
-    let mut tasks = JoinSet::new();
+    let mut tasks = Tasks::new();
     for door in doors {
-        tasks.spawn(door.serve(room.clone(), over.clone()));
+        tasks.spawn("door", door.serve(room.clone(), over.clone()));
     }
     let _ = over.clone().changed().await;
     let all = async { while tasks.join_next().await.is_some() {} };
@@ -51,11 +51,11 @@ pub(super) async fn serve(doors: Vec<Door>, over: &watch::Receiver<()>) {
 impl Door {
     async fn serve(self, room: Arc<Semaphore>, mut over: watch::Receiver<()>) {
         let Self { listener, target } = self;
-        let mut open = JoinSet::new();
+        let mut open = Tasks::new();
         loop {
             tokio::select! {
                 accepted = accept(&listener, &room) => match accepted {
-                    Ok((stream, place)) => { open.spawn(carry(stream, target, place)); }
+                    Ok((stream, place)) => { open.spawn("connection", carry(stream, target, place)); }
                     // Out of descriptors or memory: others will give theirs back.
                     Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
                 },
@@ -129,8 +129,8 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let door = Door { listener, target: target.local_addr().unwrap() };
         let (living, over) = watch::channel(());
-        let mut tasks = JoinSet::new();
-        tasks.spawn(async move { serve(vec![door], &over).await });
+        let mut tasks = Tasks::new();
+        tasks.spawn("door", async move { serve(vec![door], &over).await });
         let talk = move || {
             let mut client = std::net::TcpStream::connect(address).unwrap();
             client.write_all(b"all I have to say").unwrap();

@@ -1,7 +1,8 @@
 //! What a shim waits for: signals, output of the container, time.
 
+use base::Instant;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -40,7 +41,7 @@ impl Events {
     pub(super) fn wait(&mut self, readers: &[BorrowedFd<'_>], deadline: Option<Instant>) {
         let mut fds = vec![PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN)];
         fds.extend(readers.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)));
-        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let left = deadline.map(|at| at.saturating_duration_since(base::monotonic()));
         let left = left.and_then(|left| Timespec::try_from(left).ok());
         // Interrupted or not: whoever waits looks again.
         let _ = poll(&mut fds, left.as_ref());
@@ -53,8 +54,8 @@ impl Events {
 
     /// Does nothing for a while; true when told to stop meanwhile.
     pub(super) fn rest(&mut self, time: Duration) -> bool {
-        let until = Instant::now() + time;
-        while !self.stopped && Instant::now() < until {
+        let until = base::monotonic() + time;
+        while !self.stopped && base::monotonic() < until {
             self.wait(&[], Some(until));
             reap();
         }

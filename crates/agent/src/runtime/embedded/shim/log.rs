@@ -1,5 +1,6 @@
 //! Writes what a container says: one JSON document per line, in numbered files of limited size.
 
+use base::{Clock as _, SystemClock};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -126,9 +127,6 @@ impl Log {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a process of its own: nothing is simulated here")]
 fn now() -> i64 {
-    std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+    SystemClock.now().0
 }

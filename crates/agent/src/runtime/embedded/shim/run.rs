@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use libcontainer::container::builder::ContainerBuilder;
 use libcontainer::syscall::syscall::SyscallType;
@@ -79,11 +79,11 @@ impl Run {
                 match kill_at {
                     None => {
                         self.signal(Signal::TERM);
-                        kill_at = Some(Instant::now() + grace);
+                        kill_at = Some(base::monotonic() + grace);
                     }
-                    Some(at) if at <= Instant::now() => {
+                    Some(at) if at <= base::monotonic() => {
                         self.signal(Signal::KILL);
-                        kill_at = Some(Instant::now() + grace);
+                        kill_at = Some(base::monotonic() + grace);
                     }
                     Some(_) => {}
                 }

@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use base::Instant;
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, AbortHandle, BoxStream, SelectAll};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout_at;
 
 use super::super::super::error::Error;
 use super::super::super::lines::{End, Lines};
@@ -52,17 +53,17 @@ impl<'a> Follow<'a> {
         printer: &mut Printer,
     ) -> Result<(), Error> {
         let mut seen = Ok(Some(first));
-        let mut well_at = Instant::now();
+        let mut well_at = base::monotonic();
         let mut trouble = false;
         loop {
-            let next_look = Instant::now() + LOOK_EVERY;
+            let next_look = base::monotonic() + LOOK_EVERY;
             let outcome = match seen {
                 Ok(Some(deployment)) => self.enter(&deployment).await,
                 Ok(None) => return self.read_until(next_look, printer).await,
                 Err(error) => Err(error),
             };
             match outcome {
-                Ok(()) => (well_at, trouble) = (Instant::now(), false),
+                Ok(()) => (well_at, trouble) = (base::monotonic(), false),
                 Err(error) if !error.is_passing() => return Err(error),
                 Err(error) if well_at.elapsed() > GIVE_UP_AFTER => return Err(error),
                 Err(error) if !trouble => {

@@ -1,4 +1,4 @@
-//! The one place that makes randomness: ids, tokens, codes, jitter.
+//! Randomness: ids, tokens, codes, jitter.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -6,9 +6,9 @@ use data_encoding::{BASE32_NOPAD, HEXLOWER};
 use model::{Time, Xid};
 use sha2::{Digest, Sha256};
 
-/// Gives random bytes. Injected, so that a simulation can be repeated.
+/// A source of random bytes. Injected, so that a simulation can be repeated.
 pub trait Entropy: Send + Sync + 'static {
-    /// Fills the buffer with bytes that nobody can guess.
+    /// Fills the buffer with unpredictable bytes.
     fn fill(&self, buffer: &mut [u8]);
 }
 
@@ -17,31 +17,33 @@ pub trait Entropy: Send + Sync + 'static {
 pub struct OsEntropy;
 
 impl Entropy for OsEntropy {
-    #[expect(clippy::disallowed_methods, reason = "this is its one place")]
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads random bytes")]
     fn fill(&self, buffer: &mut [u8]) {
         getrandom::fill(buffer).expect("the operating system gives random bytes");
     }
 }
 
-/// Makes ids: those of one maker sort by time and order of making.
-pub(crate) struct Ids {
+/// Generates ids: those of one generator sort by time and order of generation.
+pub struct Ids {
     maker: [u8; 5],
     counter: AtomicU32,
 }
 
 impl Ids {
-    pub(crate) fn new(entropy: &dyn Entropy) -> Self {
+    /// A generator whose ids differ from those of every other.
+    pub fn new(entropy: &dyn Entropy) -> Self {
         let mut maker = [0; 5];
         entropy.fill(&mut maker);
         Self { maker, counter: AtomicU32::new(0) }
     }
 
-    pub(crate) fn next(&self, now: Time) -> Xid {
+    /// The next id.
+    pub fn next(&self, now: Time) -> Xid {
         Xid::new(now.seconds(), self.maker, self.counter.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-/// A new secret of 256 bits, as text: what a bearer of it must show.
+/// A new secret of 256 bits, as text.
 pub fn secret(entropy: &dyn Entropy) -> String {
     let mut bytes = [0; 32];
     entropy.fill(&mut bytes);
@@ -55,7 +57,7 @@ pub fn noise(entropy: &dyn Entropy) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-/// How a secret is kept: whoever reads the database can't use it. Secrets have 256 random bits, so a
+/// The stored form of a secret, useless to a reader of the database. Secrets have 256 random bits, so a
 /// fast hash is enough.
 pub fn hash(secret: &str) -> String {
     HEXLOWER.encode(&Sha256::digest(secret.as_bytes()))

@@ -1,34 +1,34 @@
-//! Telling everything that runs that it shall come to its end.
+//! The shutdown signal: one [`Stopper`], any number of [`Stop`]s.
 
 use tokio::sync::watch;
 
-/// The one who tells.
+/// The sending end of the shutdown signal.
 pub struct Stopper(watch::Sender<bool>);
 
-/// One of those who are told. If nobody is left to tell, that counts as being told.
+/// The receiving end. A dropped [`Stopper`] counts as a shutdown.
 #[derive(Clone)]
 pub struct Stop(watch::Receiver<bool>);
 
-/// Both ends.
+/// Creates both ends.
 pub fn channel() -> (Stopper, Stop) {
     let (sender, receiver) = watch::channel(false);
     (Stopper(sender), Stop(receiver))
 }
 
 impl Stopper {
-    /// Tells everybody.
+    /// Signals the shutdown to every receiver.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }
 }
 
 impl Stop {
-    /// Were we told?
+    /// Has the shutdown been signalled?
     pub fn is_set(&self) -> bool {
         *self.0.borrow()
     }
 
-    /// Returns when we are told.
+    /// Returns once the shutdown is signalled.
     pub async fn told(&mut self) {
         let _ = self.0.wait_for(|told| *told).await;
     }
