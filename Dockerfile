@@ -3,7 +3,8 @@
 #   docker build -t paddock --build-arg COMMIT="$(git rev-parse HEAD)" .
 #   docker run -p 8001:8001 -v paddock:/var/lib/paddock paddock
 
-FROM rust:1-bookworm AS build
+# The version of `rust-version` in Cargo.toml.
+FROM rust:1.95.0-bookworm AS build
 WORKDIR /src
 COPY . .
 # Shown by /api/v1/self/info.
@@ -14,7 +15,6 @@ RUN PADDOCK_COMMIT="$COMMIT" cargo build --release --locked --package paddock
 # same Debian that it was built on. No shell, no package manager, no other program.
 RUN set -eu; \
     install -D target/release/paddock /image/usr/bin/paddock; \
-    strip --strip-debug /image/usr/bin/paddock; \
     ldd target/release/paddock | grep -o '/[^ ]*' | while read -r library; do \
         install -D "$library" "/image$library"; \
     done; \

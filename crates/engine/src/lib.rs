@@ -4,6 +4,7 @@
 //! look, so there are no sagas and no unwinding. The driver owns the queue, leases, retries, limits
 //! and metrics; a worker owns none of these.
 
+pub mod agent_reports;
 pub mod cluster;
 pub mod deployment;
 mod driver;

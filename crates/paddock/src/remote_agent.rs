@@ -15,7 +15,7 @@ use anyhow::{Context, bail};
 use model::{Quantity, Resources};
 
 use crate::runtime;
-use crate::server::{machine, start_logging, take_dir};
+use crate::server::{lock_dir, machine, start_logging};
 use crate::settings::{agent_runtime, log_format};
 use connection::{Connection, Token};
 use link::HttpLink;
@@ -48,7 +48,7 @@ pub(crate) struct Args {
     kubernetes: Kubernetes,
     /// Credentials of registries, in a file as `docker login` writes it
     #[arg(long, env = "PADDOCK_REGISTRY_AUTH_FILE", value_name = "FILE")]
-    registry_auth_file: Option<PathBuf>,
+    registry_auth_file: Option<String>,
     /// The largest image, packed or unpacked [default: 8Gi]
     #[arg(long, env = "PADDOCK_MAX_IMAGE_SIZE", value_name = "SIZE")]
     max_image_size: Option<String>,
@@ -122,7 +122,7 @@ pub(crate) async fn run(args: Args, server: Option<String>) -> anyhow::Result<()
     let (images, size) = (args.registry_auth_file, args.max_image_size);
     let runtime =
         agent_runtime(args.runtime, images, size, args.egress, args.kubernetes.into(), &dir)?;
-    let _lock = take_dir(&dir)?;
+    let _lock = lock_dir(&dir)?;
     let runtime = runtime::start(runtime).await?;
     let pulse = Pulse::new(connection.clone(), runtime.clone(), capacity);
     let link = Arc::new(HttpLink::new(connection.clone()));

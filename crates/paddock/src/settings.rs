@@ -2,6 +2,7 @@
 //!
 //! A bad setting is one sentence that names it.
 
+mod args;
 pub(crate) mod outside;
 
 use std::fmt::Display;
@@ -16,96 +17,12 @@ use anyhow::{Context, bail};
 use engine::placement;
 use model::Quantity;
 use model::cluster::Patience;
-use serde::Deserialize;
 use store::Durability;
 use store::deployment::Limits;
 
 use crate::runtime;
 
-/// What was set, wherever. All of it is text until it is checked, so that whatever is wrong with a
-/// setting is said in the same words wherever it came from.
-#[derive(Debug, Default, clap::Args, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Args {
-    /// A TOML file with any of these settings, named as here with underscores
-    #[arg(long, env = "PADDOCK_CONFIG", value_name = "FILE")]
-    #[serde(skip)]
-    config: Option<PathBuf>,
-    /// Where to listen [default: 127.0.0.1:8001]
-    #[arg(long, env = "PADDOCK_LISTEN", value_name = "ADDRESS:PORT")]
-    listen: Option<String>,
-    /// Where to keep the database and other files [default: ./paddock-data]
-    #[arg(long, env = "PADDOCK_DATA_DIR", value_name = "DIR")]
-    data_dir: Option<PathBuf>,
-    /// `postgres://…`, or `sqlite:FILE` [default: SQLite in the data directory]
-    #[arg(long, env = "PADDOCK_DATABASE_URL", value_name = "URL", hide_env_values = true)]
-    database_url: Option<String>,
-    /// When a write to SQLite is called durable: `full` (survives a power cut) or `normal` [default: full]
-    #[arg(long, env = "PADDOCK_SQLITE_DURABILITY", value_name = "LEVEL")]
-    sqlite_durability: Option<String>,
-    /// What runs containers: `embedded`, `docker` (or Podman), `auto` for the first that works, or
-    /// `simulated` to try Paddock without containers [default: auto]
-    #[arg(long, env = "PADDOCK_RUNTIME", value_name = "NAME")]
-    runtime: Option<String>,
-    /// Credentials of registries, in a file as `docker login` writes it
-    #[arg(long, env = "PADDOCK_REGISTRY_AUTH_FILE", value_name = "FILE")]
-    registry_auth_file: Option<PathBuf>,
-    /// The largest image, packed or unpacked [default: 8Gi]
-    #[arg(long, env = "PADDOCK_MAX_IMAGE_SIZE", value_name = "SIZE")]
-    max_image_size: Option<String>,
-    /// Whether containers of the embedded runtime may reach the world [default: true]
-    #[arg(long, env = "PADDOCK_EGRESS", value_name = "BOOL")]
-    egress: Option<String>,
-    /// The password of the user `admin`; better given as the variable [default: made up at first start]
-    #[arg(long, env = "PADDOCK_ADMIN_PASSWORD", value_name = "TEXT", hide_env_values = true)]
-    admin_password: Option<String>,
-    /// Whether to serve this machine as a cluster [default: true]
-    #[arg(long, env = "PADDOCK_LOCAL_AGENT", value_name = "BOOL")]
-    local_agent: Option<String>,
-    /// How many deployments an organization may have [default: 1000]
-    #[arg(long, env = "PADDOCK_MAX_DEPLOYMENTS_PER_ORGANIZATION", value_name = "N")]
-    max_deployments_per_organization: Option<String>,
-    /// How many deployments a cluster takes [default: 10000]
-    #[arg(long, env = "PADDOCK_MAX_DEPLOYMENTS_PER_CLUSTER", value_name = "N")]
-    max_deployments_per_cluster: Option<String>,
-    /// How many replicas an organization may have yield to its own in an hour [default: 1000]
-    #[arg(long, env = "PADDOCK_PREEMPTIONS_PER_HOUR", value_name = "N")]
-    preemptions_per_hour: Option<String>,
-    /// How long an agent may be silent before its cluster is unreachable, in seconds [default: 30]
-    #[arg(long, env = "PADDOCK_AGENT_SILENCE_SECS", value_name = "SECONDS")]
-    agent_silence_secs: Option<String>,
-    /// How long after that until what was on the cluster starts elsewhere, in seconds; 0: never
-    /// [default: 300]
-    #[arg(long, env = "PADDOCK_AGENT_GRACE_SECS", value_name = "SECONDS")]
-    agent_grace_secs: Option<String>,
-    /// The least characters of a password [default: 1]
-    #[arg(long, env = "PADDOCK_PASSWORD_MIN_LENGTH", value_name = "N")]
-    password_min_length: Option<String>,
-    /// How long a sign-in lasts, in seconds [default: 86400]
-    #[arg(long, env = "PADDOCK_TOKEN_LIFE_SECS", value_name = "SECONDS")]
-    token_life_secs: Option<String>,
-    /// How long a request may take, in seconds [default: 30]
-    #[arg(long, env = "PADDOCK_REQUEST_TIMEOUT_SECS", value_name = "SECONDS")]
-    request_timeout_secs: Option<String>,
-    /// How logs are written: `text` or `json` [default: text]
-    #[arg(long, env = "PADDOCK_LOG_FORMAT", value_name = "FORMAT")]
-    log_format: Option<String>,
-    /// What is logged: `error`, `warn`, `info`, `debug`, or finer, as in `info,store=debug` [default: info]
-    #[arg(long, env = "PADDOCK_LOG", value_name = "FILTER")]
-    log: Option<String>,
-    /// With `--runtime simulated`: how long starts and stops take, in milliseconds [default: 0]
-    #[arg(long, env = "PADDOCK_SIMULATED_DELAY_MS", value_name = "MS")]
-    simulated_delay_ms: Option<String>,
-    /// With `--runtime simulated`: images with this text in their path fail
-    #[arg(long, env = "PADDOCK_SIMULATED_FAIL", value_name = "TEXT")]
-    simulated_fail: Option<String>,
-    /// With `--runtime simulated`: images with this text in their path run to their end
-    #[arg(long, env = "PADDOCK_SIMULATED_COMPLETE", value_name = "TEXT")]
-    simulated_complete: Option<String>,
-    #[command(flatten)]
-    #[serde(skip)]
-    outside: outside::Args,
-}
+pub(crate) use args::Args;
 
 /// What holds.
 #[derive(Debug)]
@@ -148,43 +65,9 @@ pub(crate) enum LogFormat {
 impl Args {
     /// Reads the file, if there is one, and checks everything.
     pub(crate) fn resolve(self) -> anyhow::Result<Settings> {
-        let file = self.config.as_deref().map(read_file).transpose()?.unwrap_or_default();
+        let file = self.config.as_deref().map(|path| read_file(path.as_ref()));
+        let file = file.transpose()?.unwrap_or_default();
         self.or(file).checked()
-    }
-
-    /// What is not set here is taken from there.
-    fn or(self, file: Args) -> Args {
-        Args {
-            config: self.config,
-            listen: self.listen.or(file.listen),
-            data_dir: self.data_dir.or(file.data_dir),
-            database_url: self.database_url.or(file.database_url),
-            sqlite_durability: self.sqlite_durability.or(file.sqlite_durability),
-            runtime: self.runtime.or(file.runtime),
-            registry_auth_file: self.registry_auth_file.or(file.registry_auth_file),
-            max_image_size: self.max_image_size.or(file.max_image_size),
-            egress: self.egress.or(file.egress),
-            admin_password: self.admin_password.or(file.admin_password),
-            local_agent: self.local_agent.or(file.local_agent),
-            max_deployments_per_organization: self
-                .max_deployments_per_organization
-                .or(file.max_deployments_per_organization),
-            max_deployments_per_cluster: self
-                .max_deployments_per_cluster
-                .or(file.max_deployments_per_cluster),
-            preemptions_per_hour: self.preemptions_per_hour.or(file.preemptions_per_hour),
-            agent_silence_secs: self.agent_silence_secs.or(file.agent_silence_secs),
-            agent_grace_secs: self.agent_grace_secs.or(file.agent_grace_secs),
-            password_min_length: self.password_min_length.or(file.password_min_length),
-            token_life_secs: self.token_life_secs.or(file.token_life_secs),
-            request_timeout_secs: self.request_timeout_secs.or(file.request_timeout_secs),
-            log_format: self.log_format.or(file.log_format),
-            log: self.log.or(file.log),
-            simulated_delay_ms: self.simulated_delay_ms.or(file.simulated_delay_ms),
-            simulated_fail: self.simulated_fail.or(file.simulated_fail),
-            simulated_complete: self.simulated_complete.or(file.simulated_complete),
-            outside: self.outside.or(file.outside),
-        }
     }
 
     fn checked(self) -> anyhow::Result<Settings> {
@@ -192,12 +75,13 @@ impl Args {
         let listen = listen.parse().with_context(|| {
             format!("--listen: {listen:?} is no address with a port, such as 127.0.0.1:8001")
         })?;
-        let data_dir = self.data_dir.clone().unwrap_or_else(|| "./paddock-data".into());
+        let data_dir: PathBuf = self.data_dir.as_deref().unwrap_or("./paddock-data").into();
         if self.admin_password.as_deref() == Some("") {
             bail!("--admin-password: must not be empty");
         }
         Ok(Settings {
             listen,
+            outside: self.outside()?,
             database: self.database(&data_dir)?,
             runtime: self.runtime(&data_dir)?,
             data_dir,
@@ -211,7 +95,6 @@ impl Args {
             log_format: log_format(self.log_format.as_deref())?,
             log: self.log.unwrap_or_else(|| "info".into()),
             admin_password: self.admin_password,
-            outside: self.outside.checked()?,
         })
     }
 
@@ -284,7 +167,8 @@ impl Args {
     fn runtime(&self, data_dir: &Path) -> anyhow::Result<runtime::Settings> {
         // Who fetches images and watches over containers does so from elsewhere.
         let dir = std::path::absolute(data_dir.join("runtime")).context("--data-dir")?;
-        let registries = self.registry_auth_file.as_deref().map(runtime::registries);
+        let registries =
+            self.registry_auth_file.as_deref().map(|path| runtime::registries(path.as_ref()));
         Ok(runtime::Settings {
             choice: self.runtime_choice()?,
             dir,
@@ -329,7 +213,7 @@ impl Args {
 /// The runtime of an agent that is a process of its own.
 pub(crate) fn agent_runtime(
     runtime: Option<String>,
-    registry_auth_file: Option<PathBuf>,
+    registry_auth_file: Option<String>,
     max_image_size: Option<String>,
     egress: Option<String>,
     kubernetes: agent::kubernetes::Options,
@@ -392,12 +276,8 @@ fn parse(text: &str) -> Result<Args, String> {
         toml::Value::String(text) => toml::Value::String(text),
         other => toml::Value::String(other.to_string()),
     };
-    let texts = table.into_iter().map(|(key, value)| (key, as_text(value)));
-    let (of_fleet, own): (toml::Table, toml::Table) =
-        texts.partition(|(key, _)| outside::Args::NAMES.contains(&key.as_str()));
-    let wrong = |error: toml::de::Error| error.message().to_owned();
-    let args: Args = own.try_into().map_err(wrong)?;
-    Ok(Args { outside: of_fleet.try_into().map_err(wrong)?, ..args })
+    let texts: toml::Table = table.into_iter().map(|(key, value)| (key, as_text(value))).collect();
+    texts.try_into().map_err(|error: toml::de::Error| error.message().to_owned())
 }
 
 #[cfg(test)]

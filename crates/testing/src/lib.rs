@@ -18,6 +18,7 @@ pub mod rows;
 mod server;
 pub mod vault;
 
+pub use crate::server::{Replica, TestPaddock, TestSettings, executors, providers};
 pub use books::check_books;
 pub use client::{Answer, Client};
 pub use clock::TestClock;
@@ -26,7 +27,6 @@ pub use dice::Dice;
 pub use executor::{FakeExecutor, FakeProbe, Things};
 pub use outside::{Fake, FakeDns, FakeSeal, FakeSso};
 pub use provider::{FakeProvider, Site, Sites};
-pub use server::{Replica, TestPaddock, TestSettings, executors};
 
 /// Makes two tests of each body: one on SQLite, one on PostgreSQL.
 #[macro_export]

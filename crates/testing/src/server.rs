@@ -3,31 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::{Agent, Link, LinkError, Runtime as _, Simulated, simulated};
-use api::{App, Lines, Logs, Parts, Publishers};
-use base::{Clock, Stop, Stopper, stop, task};
+use agent::{Simulated, simulated};
+use api::Publishers;
+use base::Clock;
 use engine::cluster::Providers;
-use engine::environment::Environments;
-use engine::executor::{Commands, Deployments, Services};
-use engine::finding::{self, Finder};
-use engine::instance::{General, Instances, Outside};
-use engine::placement::{self, Placement};
-use engine::resource::{Executors, Resources};
-use engine::rules::{InForce, Rulebook, Rules};
-use engine::scaling::{self, Scaling};
-use engine::{Driver, Metrics, Options, cluster, deployment, local_agent, sealed};
-use futures_util::future::BoxFuture;
-use model::ReplicaId;
-use model::agent::{Desired, Report};
+use engine::instance::Outside;
+use engine::placement;
+use engine::rules::{InForce, Rulebook};
 use model::cluster::{Patience, Provider};
 use model::kind::Catalog;
-use model::log::LogsFrom;
 use model::quota::QuotaList;
+use model::template::Executor;
 use port::{Dns, Seal, Sso};
 use serde_json::{Value, json};
+use server::{Parts, Running};
 use store::Db;
 use tokio::net::TcpListener;
-use tokio::sync::{Mutex, watch};
 
 use crate::{
     Client, Database, Engine, FakeDns, FakeExecutor, FakeProbe, FakeProvider, FakeSeal, FakeSso,
@@ -71,12 +62,9 @@ pub struct TestSettings {
 
 impl Default for TestSettings {
     fn default() -> Self {
-        // Modules run nowhere here, and all executors are there.
-        let api = api::Settings {
-            terraform_templates: Publishers::Everyone,
-            executors: model::template::Executor::ALL.iter().map(|of| (*of, None)).collect(),
-            ..api::Settings::default()
-        };
+        // Modules run nowhere here.
+        let api =
+            api::Settings { terraform_templates: Publishers::Everyone, ..api::Settings::default() };
         Self {
             api,
             placement: placement::Settings::default(),
@@ -104,7 +92,7 @@ pub struct TestPaddock {
     pub clock: Arc<TestClock>,
     /// Somebody who is not signed in.
     pub client: Client,
-    stopper: Stopper,
+    _running: Running,
 }
 
 impl TestPaddock {
@@ -119,9 +107,8 @@ impl TestPaddock {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let clock = Arc::new(TestClock::default());
         let database = Database::new(engine, clock.clone()).await;
-        let (stopper, stop) = stop::channel();
-        let client = run(&database.db, settings, stop).await;
-        Self { database, clock, client, stopper }
+        let (client, running) = run(&database.db, settings).await;
+        Self { database, clock, client, _running: running }
     }
 
     /// Two servers that start at the same time on one empty database.
@@ -129,19 +116,19 @@ impl TestPaddock {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let clock = Arc::new(TestClock::default());
         let (database, db) = Database::opened_twice(engine, clock.clone()).await;
-        let ((stopper, stop), (other, other_stop)) = (stop::channel(), stop::channel());
-        let (client, replica) = tokio::join!(
-            run(&database.db, TestSettings::default(), stop),
-            run(&db, TestSettings::default(), other_stop)
+        let ((client, running), (other, others)) = tokio::join!(
+            run(&database.db, TestSettings::default()),
+            run(&db, TestSettings::default())
         );
-        (Self { database, clock, client, stopper }, Replica { client: replica, _stopper: other })
+        let first = Self { database, clock, client, _running: running };
+        (first, Replica { client: other, _running: others })
     }
 
     /// One more server on the same database, with a database connection of its own.
     pub async fn replica(&self, settings: TestSettings) -> Replica {
         let db = self.database.replica(self.clock.clone() as Arc<dyn Clock>).await;
-        let (stopper, stop) = stop::channel();
-        Replica { client: run(&db, settings, stop).await, _stopper: stopper }
+        let (client, running) = run(&db, settings).await;
+        Replica { client, _running: running }
     }
 
     /// The database itself.
@@ -212,168 +199,63 @@ impl TestPaddock {
     }
 }
 
-impl Drop for TestPaddock {
-    fn drop(&mut self) {
-        self.stopper.stop();
-    }
-}
-
 /// One more server on the same database.
 pub struct Replica {
     /// Somebody who is not signed in.
     pub client: Client,
-    _stopper: Stopper,
+    _running: Running,
 }
 
-async fn run(db: &Db, settings: TestSettings, stop: Stop) -> Client {
-    let metrics = Metrics::default();
-    let holder = format!("test {}", base::entropy::noise(db.entropy()));
-    let placement = Placement::new(db.clone(), settings.placement, holder);
-    let runtime = Arc::new(Simulated::new(settings.runtime));
-    let logs = Arc::new(TestLogs(runtime.clone()));
+async fn run(db: &Db, settings: TestSettings) -> (Client, Running) {
     let (rulebook, rules) = Rulebook::new(InForce {
         catalog: Arc::new(settings.catalog.unwrap_or_else(Catalog::built_in)),
         quota: settings.quota.map(Arc::new),
         denied: Arc::default(),
         pools: Arc::new(settings.pools),
     });
-    // What is in force stays in force as long as the server runs.
-    let mut last = stop.clone();
-    task::spawn("rules", async move {
-        last.told().await;
-        drop(rulebook);
-    });
-    let seal: Arc<dyn Seal> = settings.seal;
-    let finder = Finder::new(db.clone());
-    task::spawn("search", finding::follow(finder.clone(), stop.clone()));
-    let parts = Parts {
-        metrics: &metrics,
-        outlook: placement.outlook(),
-        logs,
-        rules: rules.clone(),
-        seal: seal.clone(),
-        foreign: Vec::new(),
-        finder,
-    };
-    let mut api = settings.api;
-    if settings.provider.is_some() {
-        api.providers = Provider::ALL.to_vec();
-    }
-    let limits = api.limits;
-    let app = App::new(db.clone(), api, parts, stop.clone());
-    app.ensure_admin(Some(ADMIN_PASSWORD)).await.expect("an administrator");
+    // The rules stay in force for as long as the test runs.
+    std::mem::forget(rulebook);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let base = format!("http://{}", listener.local_addr().expect("an address"));
-    task::spawn("http", api::serve(listener, app, stop.clone()));
-    if !settings.is_still {
-        let outside = Outside {
+    let seal: Arc<dyn Seal> = settings.seal;
+    let parts = Parts {
+        db: db.clone(),
+        name: format!("test {}", base::entropy::noise(db.entropy())),
+        rules,
+        providers: settings.provider.map(|provider| providers(&provider, seal.clone(), &base)),
+        outside: Outside {
             dns: settings.dns.map(|dns| dns as Arc<dyn Dns>),
             sso: settings.sso.map(|sso| sso as Arc<dyn Sso>),
-            seal: seal.clone(),
+            seal,
             domain: None,
             rotate_every: None,
-        };
-        let mut clusters =
-            cluster::Terraform::new(db.clone(), settings.patience, placement.outlook());
-        if let Some(provider) = settings.provider {
-            clusters = clusters.with(providers(&provider, seal.clone(), &base));
-        }
-        let driver = Driver::new(db.clone(), Options::default(), metrics)
-            .with(clusters)
-            .with(deployment::Ending { db: db.clone() })
-            .with(Instances::new(db.clone(), rules.clone(), outside))
-            .with(Scaling::new(db.clone(), rules.clone(), placement.outlook()))
-            .with(General { db: db.clone(), rules: rules.clone() })
-            .with(Environments::new(db.clone(), settings.probe))
-            .with(Resources::new(
-                db.clone(),
-                executors(db, &rules, limits, settings.executor, seal.clone()),
-            ));
-        task::spawn("pools", scaling::follow(db.clone(), rules, stop.clone()));
-        task::spawn("driver", driver.run(stop.clone()));
-        task::spawn("placement", placement.run(stop.clone()));
-        start_agent(db, runtime, seal, stop);
-    }
-    Client::new(&base)
+        },
+        executors: executors(&settings.executor),
+        calls: Some(settings.executor),
+        probe: settings.probe,
+        observe_every: Duration::from_mins(10),
+        watched: Vec::new(),
+        runtime: Some(Arc::new(Simulated::new(settings.runtime))),
+        driver: engine::Options::default(),
+        placement: settings.placement,
+        patience: settings.patience,
+        api: settings.api,
+    };
+    let server = parts.build();
+    server.app.ensure_admin(Some(ADMIN_PASSWORD)).await.expect("an administrator");
+    let running = if settings.is_still { server.serve(listener) } else { server.run(listener) };
+    (Client::new(&base), running)
 }
 
-/// Paddock's own executors, and one in memory for those of foreign systems and for calls.
-pub fn executors(
-    db: &Db,
-    rules: &Rules,
-    limits: store::deployment::Limits,
-    foreign: Arc<FakeExecutor>,
-    seal: Arc<dyn Seal>,
-) -> Executors {
-    use model::template::Executor as Of;
-    let deployments = || Deployments::new(db.clone(), limits);
-    let all: Vec<(Of, Arc<dyn port::Executor>)> = vec![
-        (Of::Terraform, foreign.clone()),
-        (Of::ConsulKv, foreign.clone()),
-        (Of::VaultSecret, foreign.clone()),
-        (Of::Deployment, Arc::new(deployments())),
-        (Of::Service, Arc::new(Services::new(db.clone(), rules.clone()))),
-        (Of::Command, Arc::new(Commands::new(deployments(), Some(foreign)))),
-    ];
-    let server = format!("test {}", base::entropy::noise(db.entropy()));
-    Executors { all, seal, server, observe_every: Duration::from_mins(10) }
+/// One executor in memory for those of external systems.
+pub fn executors(fake: &Arc<FakeExecutor>) -> Vec<(Executor, Arc<dyn port::Executor>)> {
+    let external = [Executor::Terraform, Executor::ConsulKv, Executor::VaultSecret];
+    external.map(|of| (of, fake.clone() as Arc<dyn port::Executor>)).to_vec()
 }
 
-fn providers(provider: &Arc<FakeProvider>, seal: Arc<dyn Seal>, base: &str) -> Providers {
+/// One provider in memory for all clusters that have to be created.
+pub fn providers(fake: &Arc<FakeProvider>, seal: Arc<dyn Seal>, server: &str) -> Providers {
     let all = [Provider::Kubernetes, Provider::Terraform]
-        .map(|of| (of, provider.clone() as Arc<dyn port::Provider>));
-    Providers { all: all.to_vec(), seal, server: base.to_owned(), image: "paddock:test".into() }
-}
-
-fn start_agent(db: &Db, runtime: Arc<Simulated>, seal: Arc<dyn Seal>, mut stop: Stop) {
-    let (leads, mut turn) = watch::channel(false);
-    let holder = format!("test {}", base::entropy::noise(db.entropy()));
-    task::spawn("lease", local_agent::lead(db.clone(), holder, leads, stop.clone()));
-    let link = Arc::new(TestLink { db: db.clone(), signal: Mutex::new(db.event_signal()), seal });
-    task::spawn("agent", async move {
-        if turn.wait_for(|ours| *ours).await.is_ok() {
-            tokio::select! {
-                () = Agent::run(link, runtime) => {}
-                () = stop.told() => {}
-            }
-        }
-    });
-}
-
-struct TestLogs(Arc<Simulated>);
-
-impl Logs for TestLogs {
-    fn logs(
-        &self,
-        replica: ReplicaId,
-        from: LogsFrom,
-        follow: bool,
-    ) -> BoxFuture<'_, Result<Lines, String>> {
-        Box::pin(async move { Ok(self.0.logs(replica, from, follow)) })
-    }
-}
-
-struct TestLink {
-    db: Db,
-    signal: Mutex<watch::Receiver<u64>>,
-    seal: Arc<dyn Seal>,
-}
-
-impl Link for TestLink {
-    async fn desired(&self, all: bool) -> Result<Vec<Desired>, LinkError> {
-        let desired = local_agent::desired(&self.db, Provider::Local, all).await;
-        let desired = desired.map_err(|error| LinkError(error.to_string()))?;
-        Ok(sealed::open_all(&*self.seal, desired).await.0)
-    }
-
-    async fn changed(&self) {
-        // What could not be opened is looked for again after a while.
-        let mut signal = self.signal.lock().await;
-        let _ = tokio::time::timeout(Duration::from_secs(1), signal.changed()).await;
-    }
-
-    async fn report(&self, reports: &[Report]) -> Result<(), LinkError> {
-        let taken = local_agent::report(&self.db, reports).await;
-        taken.map_err(|error| LinkError(error.to_string()))
-    }
+        .map(|of| (of, fake.clone() as Arc<dyn port::Provider>));
+    Providers { all: all.to_vec(), seal, server: server.to_owned(), image: "paddock:test".into() }
 }

@@ -8,7 +8,7 @@ use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
 use base::entropy;
-use engine::local_agent;
+use engine::agent_reports;
 use model::agent::{Desired, Observed, ReplicaId};
 use model::cluster::{self, Cluster, NewNode as Node};
 use model::deployment::Spec;
@@ -226,7 +226,7 @@ pub(crate) async fn agent_report(
         return Err(Problem::forbidden_field(format!("reports[{at}].cluster"), detail));
     }
     let reports: Vec<_> = reports.into_iter().map(Report::cut).collect();
-    local_agent::report(&app.db, &reports).await?;
+    agent_reports::record(&app.db, &reports).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -18,6 +18,13 @@ async fn error_of(db: &Db, key: &str) -> String {
     row.unwrap().take().unwrap()
 }
 
+/// How many attempts of a key have failed and are recorded.
+async fn attempts_of(db: &Db, key: &str) -> i64 {
+    let sql = format!("SELECT attempts FROM work WHERE key = '{key}'");
+    let row = db.read().await.unwrap().first(&sql, &[]).await.unwrap();
+    row.map_or(0, |mut row| row.take().unwrap())
+}
+
 on_both_engines! {
     async fn what_failed_is_tried_again_after_growing_pauses(engine: Engine) {
         let database = Database::new(engine, Arc::new(SystemClock)).await;
@@ -52,10 +59,8 @@ on_both_engines! {
         let _running = start(db, Options { lease, ..Options::default() }, &probe);
         wake(db, Lane::Priority, ["bad"]).await;
         for nth in 1..=15 {
-            until("one more try", async || {
-                probe.record.runs("bad") == nth && depth(db).await == (1, 1)
-            })
-            .await;
+            // Recorded, not only begun: its pause must start before the clock is turned.
+            until("one more attempt", async || attempts_of(db, "bad").await == nth).await;
             clock.advance(model::backoff::LONGEST);
             wake(db, Lane::Priority, ["other"]).await;
         }

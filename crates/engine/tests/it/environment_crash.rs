@@ -27,9 +27,10 @@ struct Server {
 impl Server {
     fn new(shop: &Shop) -> Arc<Self> {
         let (db, fleet) = (shop.world.db.clone(), &shop.world.fleet);
+        let name = format!("test {}", base::entropy::noise(db.entropy()));
         Arc::new(Self {
             environments: Environments::new(db.clone(), fleet.probe.clone()),
-            resources: Resources::new(db.clone(), fleet.executors(&db)),
+            resources: Resources::new(db.clone(), fleet.parts(&db, &name).executors()),
         })
     }
 

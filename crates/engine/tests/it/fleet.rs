@@ -3,17 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent::Simulated;
 use engine::cluster::Providers;
 use engine::instance::Outside;
-use engine::resource::Executors;
+use engine::placement;
 use engine::rules::{InForce, Rulebook, Rules};
 use model::InstanceId;
-use model::cluster::Provider;
+use model::cluster::Patience;
 use model::event::Actor;
 use model::instance::{Charge, Detail, Instance, NewInstance, Status};
 use model::kind::Catalog;
-use store::Db;
-use store::{Page, Scope, instance};
+use server::Parts;
+use store::{Db, Page, Scope, instance};
 use testing::{FakeDns, FakeExecutor, FakeProbe, FakeProvider, FakeSeal, FakeSso, rows};
 
 use crate::probe::until;
@@ -46,25 +47,32 @@ impl Fleet {
         Self { rules, rulebook, dns, sso, seal, provider, executor, probe, missing }
     }
 
-    /// Who carries out resources, as a server of its own.
-    pub(crate) fn executors(&self, db: &Db) -> Executors {
-        let executor = self.executor.clone();
-        let mut executors =
-            testing::executors(db, &self.rules, rows::LIMITS, executor, self.seal.clone());
-        executors.all.retain(|(of, _)| !self.missing.contains(of));
-        executors
+    /// The parts of a server with these external systems, without API and agent.
+    pub(crate) fn parts(&self, db: &Db, name: &str) -> Parts<Simulated> {
+        let mut executors = testing::executors(&self.executor);
+        executors.retain(|(of, _)| !self.missing.contains(of));
+        Parts {
+            db: db.clone(),
+            name: name.to_owned(),
+            rules: self.rules.clone(),
+            outside: self.outside(),
+            providers: Some(self.providers()),
+            executors,
+            calls: Some(self.executor.clone()),
+            probe: self.probe.clone(),
+            observe_every: Duration::from_mins(10),
+            watched: Vec::new(),
+            runtime: None,
+            driver: engine::Options::default(),
+            placement: placement::Settings::default(),
+            patience: Patience::default(),
+            api: api::Settings { limits: rows::LIMITS, ..api::Settings::default() },
+        }
     }
 
-    /// Who makes clusters.
+    /// Providers of clusters.
     pub(crate) fn providers(&self) -> Providers {
-        let made_by = [Provider::Kubernetes, Provider::Terraform]
-            .map(|of| (of, self.provider.clone() as Arc<dyn port::Provider>));
-        Providers {
-            all: made_by.to_vec(),
-            seal: self.seal.clone(),
-            server: "http://paddock.test".into(),
-            image: "paddock:test".into(),
-        }
+        testing::providers(&self.provider, self.seal.clone(), "http://paddock.test")
     }
 
     pub(crate) fn outside(&self) -> Outside {

@@ -3,20 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{SystemClock, stop, task};
-use engine::instance::Instances;
-use engine::placement::Outlook;
-use engine::placement::{self, Placement};
-use engine::{Driver, Metrics, Options, cluster, deployment};
+use base::SystemClock;
+use engine::Options;
 use model::Resources;
-use model::cluster::{Patience, Status};
+use model::cluster::Status;
 use model::event::Actor;
 use model::instance::NewInstance;
+use server::{Parts, Running};
 use store::{Db, Scope};
 use testing::{Database, on_both_engines, rows};
 
-use crate::fleet::dinosaur;
-use crate::probe::{start_driver, until};
+use crate::fleet::{Fleet, dinosaur};
+use crate::probe::until;
 use crate::world::World;
 
 async fn lose_all_wake_ups(db: &Db) {
@@ -25,11 +23,10 @@ async fn lose_all_wake_ups(db: &Db) {
     tx.commit().await.unwrap();
 }
 
-fn driver(db: &Db) -> Driver {
-    let options = Options { resync: Duration::from_millis(200), ..Options::default() };
-    Driver::new(db.clone(), options, Metrics::default())
-        .with(cluster::Terraform::new(db.clone(), Patience::default(), Outlook::alone(db.clone())))
-        .with(deployment::Ending { db: db.clone() })
+/// A server whose periodic resync comes soon.
+fn start(fleet: &Fleet, db: &Db) -> Running {
+    let driver = Options { resync: Duration::from_millis(200), ..Options::default() };
+    Parts { driver, ..fleet.parts(db, "test") }.build().work()
 }
 
 on_both_engines! {
@@ -38,7 +35,7 @@ on_both_engines! {
         let db = &database.db;
         let made = rows::cluster(db, None, Resources::from([("cpu", 1)])).await;
         lose_all_wake_ups(db).await;
-        let _running = start_driver(driver(db));
+        let _running = start(&Fleet::new(), db);
         until("the cluster goes on", async || {
             let mut read = db.read().await.unwrap();
             let now = store::cluster::get(&mut read, Scope::All, made.id).await.unwrap();
@@ -51,9 +48,7 @@ on_both_engines! {
         let world = World::still(engine).await;
         let id = world.ask_for(&NewInstance { kind: "unicorn".into(), ..dinosaur("rex") }).await;
         lose_all_wake_ups(&world.db).await;
-        let (rules, outside) = (world.fleet.rules.clone(), world.fleet.outside());
-        let instances = Instances::new(world.db.clone(), rules, outside);
-        let _running = start_driver(driver(&world.db).with(instances));
+        let _running = start(&world.fleet, &world.db);
         world.until_it_says(id, "The catalog has no kind unicorn").await;
     }
 
@@ -67,9 +62,7 @@ on_both_engines! {
         let roaming = rows::new_deployment(None, None, one, 0);
         let waiting =
             [rows::deployment(db, own, &pinned).await.id, rows::deployment(db, own, &roaming).await.id];
-        let (_stopper, stop) = stop::channel();
-        let placement = Placement::new(db.clone(), placement::Settings::default(), "test".into());
-        task::spawn("placement", placement.run(stop));
+        let _running = start(&Fleet::new(), db);
         for id in waiting {
             until("the deployment runs", async || {
                 let mut read = db.read().await.unwrap();

@@ -4,12 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::simulated;
-use base::{stop, task};
-use engine::placement::{self, Placement};
-use engine::scaling::{self, Scaling};
-use engine::{Driver, Metrics, Options, cluster};
 use model::Resources;
-use model::cluster::{Cluster, Patience};
+use model::cluster::Cluster;
 use model::deployment::Status;
 use model::event::Actor;
 use model::scaling::{Host, Pool};
@@ -17,7 +13,7 @@ use store::{Page, Scope, deployment, lease};
 use testing::{Engine, TestClock, check_books, on_both_engines, pools, rows};
 
 use crate::fleet::dinosaur;
-use crate::probe::{start_driver, until};
+use crate::probe::until;
 use crate::world::World;
 
 fn east(at_most: u32) -> Pool {
@@ -246,23 +242,10 @@ on_both_engines! {
 
     async fn many_servers_make_one_cluster_for_one_who_waits(engine: Engine) {
         let (mut world, _clock) = still(engine, vec![east(9)]).await;
-        let (stopper, stop) = stop::channel();
         let mut others = Vec::new();
         for i in 0..3 {
             let db = world.replica().await;
-            let rules = world.fleet.rules.clone();
-            let settings = placement::Settings::default();
-            let placement = Placement::new(db.clone(), settings, format!("other {i}"));
-            let driver = Driver::new(db.clone(), Options::default(), Metrics::default())
-                .with(cluster::Terraform::new(
-                    db.clone(),
-                    Patience::default(),
-                    placement.outlook(),
-                ))
-                .with(Scaling::new(db.clone(), rules.clone(), placement.outlook()));
-            others.push(start_driver(driver));
-            task::spawn("placement", placement.run(stop.clone()));
-            task::spawn("pools", scaling::follow(db, rules, stop.clone()));
+            others.push(world.fleet.parts(&db, &format!("other {i}")).build().work());
         }
         world.start_driver();
         world.start_agent(simulated::Options::default()).await;
@@ -273,6 +256,5 @@ on_both_engines! {
         }
         assert_eq!(world.changes_of("east").await, ["grown"; 4]);
         check_books(&world.db).await;
-        stopper.stop();
     }
 }

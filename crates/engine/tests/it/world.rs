@@ -5,26 +5,21 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use agent::{Agent, Link, LinkError, Simulated, simulated};
-use base::{Clock, Stopper, SystemClock, stop, task};
-use engine::environment::Environments;
-use engine::instance::{General, Instances};
-use engine::placement::{self, Placement};
-use engine::resource::Resources;
-use engine::scaling::{self, Scaling};
-use engine::{Driver, Metrics, Options, cluster, deployment, local_agent, sealed};
+use base::{Clock, SystemClock, task};
+use engine::{local_agent, placement};
 use model::agent::{Desired, Report};
-use model::cluster::{Cluster, Patience, Provider};
+use model::cluster::{Cluster, Provider};
 use model::deployment::{Deployment, NewDeployment, Status};
 use model::event::Actor;
 use model::{ClusterId, DeploymentId, OrganizationId};
+use server::{InProcess, Parts, Running};
 use store::deployment::Filter;
 use store::{Db, Page, Scope, lease};
 use testing::{Database, Engine, FakeSeal, rows};
-use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 
 use crate::fleet::Fleet;
-use crate::probe::{Running, depth, start_driver, until};
+use crate::probe::{depth, until};
 
 /// A world in which things move.
 pub(crate) struct World {
@@ -33,8 +28,7 @@ pub(crate) struct World {
     pub(crate) link: Arc<FlakyLink>,
     pub(crate) fleet: Fleet,
     database: Database,
-    driver: Option<Running>,
-    placement: Option<Stopper>,
+    server: Option<Running>,
     agent: Option<JoinHandle<()>>,
 }
 
@@ -51,7 +45,7 @@ impl World {
         let owner = rows::tenant(&db, "acme").await.organization_id;
         let fleet = Fleet::new();
         let link = Arc::new(FlakyLink::new(&db, fleet.seal.clone()));
-        Self { db, owner, link, fleet, database, driver: None, placement: None, agent: None }
+        Self { db, owner, link, fleet, database, server: None, agent: None }
     }
 
     /// One in which things move.
@@ -67,25 +61,8 @@ impl World {
     }
 
     pub(crate) fn start_driver_with(&mut self, settings: placement::Settings) {
-        let db = self.db.clone();
-        let placement = Placement::new(db.clone(), settings, "test".into());
-        let clusters =
-            cluster::Terraform::new(db.clone(), Patience::default(), placement.outlook())
-                .with(self.fleet.providers());
-        let driver = Driver::new(db.clone(), Options::default(), Metrics::default())
-            .with(clusters)
-            .with(deployment::Ending { db: db.clone() })
-            .with(Instances::new(db.clone(), self.fleet.rules.clone(), self.fleet.outside()))
-            .with(General { db: db.clone(), rules: self.fleet.rules.clone() })
-            .with(Environments::new(db.clone(), self.fleet.probe.clone()))
-            .with(Resources::new(db.clone(), self.fleet.executors(&db)));
-        let (stopper, stop) = stop::channel();
-        let rules = self.fleet.rules.clone();
-        let driver = driver.with(Scaling::new(db.clone(), rules.clone(), placement.outlook()));
-        self.driver = Some(start_driver(driver));
-        task::spawn("pools", scaling::follow(db, rules, stop.clone()));
-        task::spawn("placement", placement.run(stop));
-        self.placement = Some(stopper);
+        let parts = Parts { placement: settings, ..self.fleet.parts(&self.db, "test") };
+        self.server = Some(parts.build().work());
     }
 
     /// Starts an agent with a new runtime; one that runs is ended at once, as by a crash.
@@ -108,9 +85,8 @@ impl World {
 
     /// Stops the workers, as a server that is shut down does.
     pub(crate) async fn stop_driver(&mut self) {
-        if let Some(Running { stopper, task }) = self.driver.take() {
-            stopper.stop();
-            task.await.unwrap();
+        if let Some(server) = self.server.take() {
+            server.stop().await;
         }
     }
 
@@ -179,7 +155,7 @@ impl World {
     pub(crate) async fn until_at_rest(&self) {
         let mut quiet = 0;
         until("rest", async || {
-            let open = local_agent::desired(&self.db, Provider::Local, false).await.unwrap();
+            let open = self.link.link.desired(false).await.unwrap();
             quiet = if open.is_empty() && depth(&self.db).await.0 == 0 { quiet + 1 } else { 0 };
             quiet == 10
         })
@@ -209,20 +185,17 @@ pub(crate) async fn changes_of(db: &Db, subject: impl ToString) -> Vec<String> {
 
 /// A link to the control plane that can be made to fail.
 pub(crate) struct FlakyLink {
-    db: Db,
-    signal: Mutex<watch::Receiver<u64>>,
+    link: InProcess,
     /// Nothing gets through.
     pub(crate) is_cut: AtomicBool,
     /// How many reports are still refused.
     pub(crate) refusals: AtomicI64,
-    seal: Arc<FakeSeal>,
 }
 
 impl FlakyLink {
     fn new(db: &Db, seal: Arc<FakeSeal>) -> Self {
-        let signal = Mutex::new(db.event_signal());
-        let (is_cut, refusals) = (AtomicBool::new(false), AtomicI64::new(0));
-        Self { db: db.clone(), signal, is_cut, refusals, seal }
+        let link = InProcess::new(db.clone(), Provider::Local, seal);
+        Self { link, is_cut: AtomicBool::new(false), refusals: AtomicI64::new(0) }
     }
 
     fn check(&self) -> Result<(), LinkError> {
@@ -233,13 +206,11 @@ impl FlakyLink {
 impl Link for FlakyLink {
     async fn desired(&self, all: bool) -> Result<Vec<Desired>, LinkError> {
         self.check()?;
-        let desired = local_agent::desired(&self.db, Provider::Local, all).await;
-        let desired = desired.map_err(|error| LinkError(error.to_string()))?;
-        Ok(sealed::open_all(&*self.seal, desired).await.0)
+        self.link.desired(all).await
     }
 
     async fn changed(&self) {
-        let _ = self.signal.lock().await.changed().await;
+        self.link.changed().await;
     }
 
     async fn report(&self, reports: &[Report]) -> Result<(), LinkError> {
@@ -247,7 +218,6 @@ impl Link for FlakyLink {
         if self.refusals.fetch_sub(1, Ordering::SeqCst) > 0 {
             return Err(LinkError("refused".into()));
         }
-        let taken = local_agent::report(&self.db, reports).await;
-        taken.map_err(|error| LinkError(error.to_string()))
+        self.link.report(reports).await
     }
 }

@@ -1,4 +1,4 @@
-//! Who carries out resources of environments, as far as they are set up.
+//! Executors of resources in external systems, from the settings.
 
 use std::sync::Arc;
 
@@ -10,10 +10,7 @@ use adapters::terraform::{self, Modules, Runner};
 use adapters::vault::{self, Secrets};
 use adapters::web;
 use anyhow::Context;
-use base::{Entropy as _, OsEntropy, Stop, task};
-use engine::executor::{Commands, Deployments, Services};
-use engine::resource::{Executors, missing};
-use engine::rules::Rules;
+use base::{Entropy as _, OsEntropy, task};
 use model::template::Executor;
 use port::{Probe, Watched};
 use store::Db;
@@ -24,52 +21,26 @@ use crate::settings::Settings;
 /// One executor, and what it carries out.
 type Set = (Executor, Arc<dyn port::Executor>);
 
-/// Those who are set up.
+/// Executors in external systems, as far as they are set up.
 pub(super) struct Built {
-    pub(super) all: Vec<Set>,
+    pub(super) external: Vec<Set>,
+    pub(super) calls: Arc<dyn port::Executor>,
     pub(super) probe: Arc<dyn Probe>,
 }
 
-impl Built {
-    /// Which there are, and for the others the setting that they need.
-    pub(super) fn known(&self) -> Vec<(Executor, Option<String>)> {
-        let is_there = |of: Executor| self.all.iter().any(|(name, _)| *name == of);
-        Executor::ALL.iter().map(|&of| (of, (!is_there(of)).then(|| missing(of)))).collect()
-    }
-}
-
-/// Puts them together.
+/// Builds them; those with a guard are added to `watched`.
 pub(super) fn build(
     settings: &Settings,
     db: &Db,
-    rules: &Rules,
     watched: &mut Vec<Arc<dyn Watched>>,
-    stop: &Stop,
 ) -> anyhow::Result<Built> {
-    let deployments = || Deployments::new(db.clone(), settings.limits);
     let reach = web::Options { allow_private: settings.outside.allow_private };
-    let calls = Arc::new(Calls::new(reach)?);
-    let mut all: Vec<Set> = vec![
-        (Executor::Deployment, Arc::new(deployments())),
-        (Executor::Service, Arc::new(Services::new(db.clone(), rules.clone()))),
-        (Executor::Command, Arc::new(Commands::new(deployments(), Some(calls)))),
-    ];
-    all.extend(terraform(settings));
-    all.extend(consul(settings, watched)?);
-    all.extend(vault(settings, db, watched, stop)?);
-    let probe = HttpProbe::new(reach)?;
-    Ok(Built { all, probe: Arc::new(probe) })
-}
-
-/// All of them, as workers ask for them.
-pub(super) fn asked_by(
-    built: &Built,
-    settings: &Settings,
-    seal: Arc<dyn port::Seal>,
-    server: String,
-) -> Executors {
-    let observe_every = settings.outside.observe_every;
-    Executors { all: built.all.clone(), seal, server, observe_every }
+    let (calls, probe) = (Arc::new(Calls::new(reach)?), Arc::new(HttpProbe::new(reach)?));
+    let mut external: Vec<Set> = Vec::new();
+    external.extend(terraform(settings));
+    external.extend(consul(settings, watched)?);
+    external.extend(vault(settings, db, watched)?);
+    Ok(Built { external, calls, probe })
 }
 
 fn terraform(settings: &Settings) -> Option<Set> {
@@ -94,7 +65,6 @@ fn vault(
     settings: &Settings,
     db: &Db,
     watched: &mut Vec<Arc<dyn Watched>>,
-    stop: &Stop,
 ) -> anyhow::Result<Option<Set>> {
     let Some(set) = &settings.outside.vault else { return Ok(None) };
     let fill = Arc::new(|buffer: &mut [u8]| OsEntropy.fill(buffer));
@@ -103,13 +73,8 @@ fn vault(
     let options = vault::Options { namespace, ..options };
     let secrets = Secrets::new(options, fill, Arc::new(move || db.now()));
     let secrets = secrets.context("--vault-addr")?;
-    let (renewal, mut stop) = (secrets.renewal(), stop.clone());
-    task::spawn("Vault's token", async move {
-        tokio::select! {
-            () = renewal.run() => {}
-            () = stop.told() => {}
-        }
-    });
+    // It ends with the process: a token that is not renewed expires by itself.
+    task::spawn("Vault token renewal", secrets.renewal().run());
     let secrets = Guarded::new(secrets, guard("Vault's secrets", watched));
     Ok(Some((Executor::VaultSecret, Arc::new(secrets))))
 }

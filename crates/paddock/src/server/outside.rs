@@ -20,21 +20,21 @@ use crate::settings::{Settings, outside};
 /// For how long others may remember a name, in seconds.
 const TTL: u32 = 300;
 
-/// Puts them together; what of them is watched.
+/// Builds them; those with a guard are added to `watched`.
 pub(super) fn build(
     settings: &Settings,
     db: &Db,
-) -> anyhow::Result<(Outside, Vec<Arc<dyn Watched>>)> {
-    let mut watched: Vec<Arc<dyn Watched>> = Vec::new();
+    watched: &mut Vec<Arc<dyn Watched>>,
+) -> anyhow::Result<Outside> {
     let set = &settings.outside;
-    let dns = set.dns.as_ref().map(|dns| names(dns, db, &mut watched)).transpose()?;
-    let sso = set.sso.as_ref().map(|sso| clients(sso, &mut watched)).transpose()?;
+    let dns = set.dns.as_ref().map(|dns| names(dns, db, watched)).transpose()?;
+    let sso = set.sso.as_ref().map(|sso| clients(sso, watched)).transpose()?;
     let transit = set.vault.as_ref().and_then(|vault| Some((&vault.addr, vault.transit.as_ref()?)));
     let seal: Arc<dyn Seal> = match transit {
         Some((addr, (token, key))) => {
             let options = vault::Options::new(addr, token.clone(), key);
             let vault = vault::Vault::new(options).context("--vault-addr")?;
-            Arc::new(Guarded::new(vault, guard("Vault", &mut watched)))
+            Arc::new(Guarded::new(vault, guard("Vault", watched)))
         }
         None => {
             let path = settings.data_dir.join("seal.key");
@@ -43,7 +43,7 @@ pub(super) fn build(
         }
     };
     let (domain, rotate_every) = (set.domain.clone(), set.sso_rotate_every);
-    Ok((Outside { dns, sso, seal, domain, rotate_every }, watched))
+    Ok(Outside { dns, sso, seal, domain, rotate_every })
 }
 
 pub(super) fn guard(name: &str, watched: &mut Vec<Arc<dyn Watched>>) -> Arc<Guard> {

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
-use base::Stop;
 use engine::rules::{InForce, Rulebook, Rules};
 use model::event::Actor;
 use model::kind::{self, Catalog, Kind};
@@ -159,10 +158,10 @@ fn taken<T>(read: anyhow::Result<T>) -> Option<T> {
     }
 }
 
-/// Looks at the files until told to stop, and has all instances looked at when something changed.
-pub(super) async fn follow(mut shelf: Shelf, rulebook: Rulebook, db: Db, mut stop: Stop) {
-    while !stop.is_set() {
-        let _ = tokio::time::timeout(LOOK, stop.told()).await;
+/// Watches the files until it is dropped, and wakes all instances when something changed.
+pub(super) async fn follow(mut shelf: Shelf, rulebook: Rulebook, db: Db) {
+    loop {
+        tokio::time::sleep(LOOK).await;
         if !shelf.renew(&rulebook) {
             continue;
         }

@@ -9,126 +9,8 @@ use adapters::vault::SignIn;
 use anyhow::{Context, bail};
 use api::Publishers;
 use model::Secret;
-use serde::Deserialize;
 
-/// Texts that can be set, each with its flag, its variable and its key in the file.
-macro_rules! texts {
-    ($($(#[doc = $doc:literal])+ $name:ident: $variable:literal, $value:literal;)*) => {
-        /// What was set of the fleet, wherever; all of it is text until it is checked.
-        #[derive(Debug, Default, clap::Args, Deserialize)]
-        #[group(id = "fleet")]
-        #[serde(deny_unknown_fields)]
-        pub(crate) struct Args {
-            $($(#[doc = $doc])+
-            #[arg(long, env = $variable, value_name = $value, hide_env_values = true)]
-            $name: Option<String>,)*
-        }
-
-        impl Args {
-            /// The names of all.
-            pub(super) const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
-
-            /// What is not set here is taken from there.
-            pub(super) fn or(self, file: Args) -> Args {
-                Args { $($name: self.$name.or(file.$name)),* }
-            }
-        }
-    };
-}
-
-texts! {
-    /// A directory with more kinds of services, one YAML file each; read again when they change
-    catalog_dir: "PADDOCK_CATALOG_DIR", "DIR";
-    /// A YAML file that says who may have how many instances; read again when it changes
-    quota_file: "PADDOCK_QUOTA_FILE", "FILE";
-    /// A YAML file with the names of users who may not have instances; read again when it changes
-    denied_owners_file: "PADDOCK_DENIED_OWNERS_FILE", "FILE";
-    /// A YAML file that says which clusters are made and removed by themselves; read again when it changes
-    scaling_file: "PADDOCK_SCALING_FILE", "FILE";
-    /// The domain under which instances have their names [default: the kind's own]
-    domain: "PADDOCK_DOMAIN", "NAME";
-    /// The name server that takes updates (RFC 2136)
-    dns_server: "PADDOCK_DNS_SERVER", "ADDRESS:PORT";
-    /// The zone that is updated
-    dns_zone: "PADDOCK_DNS_ZONE", "NAME";
-    /// The key that updates are signed with, in a file as `tsig-keygen` writes it
-    dns_key_file: "PADDOCK_DNS_KEY_FILE", "FILE";
-    /// The hosted zone of AWS Route 53 that is updated instead
-    route53_zone: "PADDOCK_ROUTE53_ZONE", "NAME";
-    /// Its id, needed only where several zones have this name
-    route53_zone_id: "PADDOCK_ROUTE53_ZONE_ID", "ID";
-    /// The access key for Route 53
-    aws_access_key_id: "AWS_ACCESS_KEY_ID", "TEXT";
-    /// Its secret; better given as the variable
-    aws_secret_access_key: "AWS_SECRET_ACCESS_KEY", "TEXT";
-    /// The token of its session, if it belongs to one; better given as the variable
-    aws_session_token: "AWS_SESSION_TOKEN", "TEXT";
-    /// Where Route 53 is [default: at AWS]
-    route53_endpoint: "PADDOCK_ROUTE53_ENDPOINT", "URL";
-    /// The OpenID provider at which each instance gets a client (RFC 7591)
-    sso_issuer: "PADDOCK_SSO_ISSUER", "URL";
-    /// What registering there needs; better given as the variable
-    sso_registration_token: "PADDOCK_SSO_REGISTRATION_TOKEN", "TEXT";
-    /// After how many days the client of an instance gets another secret [default: never]
-    sso_rotate_days: "PADDOCK_SSO_ROTATE_DAYS", "N";
-    /// The Keycloak at which each instance gets a client instead
-    keycloak_url: "PADDOCK_KEYCLOAK_URL", "URL";
-    /// The realm there
-    keycloak_realm: "PADDOCK_KEYCLOAK_REALM", "NAME";
-    /// The client there that may manage clients
-    keycloak_client_id: "PADDOCK_KEYCLOAK_CLIENT_ID", "NAME";
-    /// Its secret; better given as the variable
-    keycloak_client_secret: "PADDOCK_KEYCLOAK_CLIENT_SECRET", "TEXT";
-    /// The Consul in which environments have their keys and values
-    consul_addr: "PADDOCK_CONSUL_ADDR", "URL";
-    /// The token for Consul, if it wants one; better given as the variable
-    consul_token: "PADDOCK_CONSUL_TOKEN", "TEXT";
-    /// The datacenter of keys for which none is named [default: that of the agent]
-    consul_datacenter: "PADDOCK_CONSUL_DATACENTER", "NAME";
-    /// The Vault in which environments have their secrets and certificates
-    vault_addr: "PADDOCK_VAULT_ADDR", "URL";
-    /// The token for Vault; better given as the variable
-    vault_token: "PADDOCK_VAULT_TOKEN", "TEXT";
-    /// The role with which to sign in to Vault instead (AppRole)
-    vault_role_id: "PADDOCK_VAULT_ROLE_ID", "ID";
-    /// Its secret id; better given as the variable
-    vault_secret_id: "PADDOCK_VAULT_SECRET_ID", "TEXT";
-    /// Where AppRole is mounted there, below auth [default: approle]
-    vault_approle_mount: "PADDOCK_VAULT_APPROLE_MOUNT", "PATH";
-    /// The namespace of environments' secrets, where Vault has such [default: none]
-    vault_namespace: "PADDOCK_VAULT_NAMESPACE", "PATH";
-    /// The key of Vault's transit engine that encrypts what Paddock keeps [default: a key in the data
-    /// directory does]
-    vault_transit_key: "PADDOCK_VAULT_TRANSIT_KEY", "NAME";
-    /// Whose tokens (OIDC JWTs) are taken beside Paddock's own
-    oidc_issuer: "PADDOCK_OIDC_ISSUER", "URL";
-    /// Whom these tokens must be for [default: anybody]
-    oidc_audience: "PADDOCK_OIDC_AUDIENCE", "TEXT";
-    /// The Prometheus that knows the metrics of instances [default: Paddock's own series]
-    metrics_url: "PADDOCK_METRICS_URL", "URL";
-    /// Where agents that Paddock installs reach this server; with --agent-image, clusters can be made
-    /// on Kubernetes
-    public_url: "PADDOCK_PUBLIC_URL", "URL";
-    /// The image that holds the agent which Paddock installs
-    agent_image: "PADDOCK_AGENT_IMAGE", "IMAGE";
-    /// A directory with Terraform modules that make clusters, one folder each
-    terraform_modules: "PADDOCK_TERRAFORM_MODULES", "DIR";
-    /// The program that runs modules: Terraform or OpenTofu [default: terraform or tofu, if one of them
-    /// is there]
-    terraform_program: "PADDOCK_TERRAFORM_PROGRAM", "FILE";
-    /// Who may publish templates with modules, which run programs on this machine: `admin` or
-    /// `everyone` [default: admin]
-    terraform_templates: "PADDOCK_TERRAFORM_TEMPLATES", "WHO";
-    /// Where it works; several servers share this directory [default: in the data directory]
-    terraform_work: "PADDOCK_TERRAFORM_WORK", "DIR";
-    /// Variables of the server's environment that it gets, with commas between them
-    terraform_pass: "PADDOCK_TERRAFORM_PASS", "NAMES";
-    /// May templates have addresses of private networks be called and looked at: `allow`, or `refuse`
-    /// where those who write templates do not run the network [default: allow]
-    private_addresses: "PADDOCK_PRIVATE_ADDRESSES", "WHETHER";
-    /// How often what was made for environments is looked at, in seconds [default: 600]
-    observe_secs: "PADDOCK_OBSERVE_SECS", "SECONDS";
-}
+use super::Args;
 
 /// What holds.
 #[derive(Debug)]
@@ -217,7 +99,8 @@ pub(crate) struct Oidc {
 }
 
 impl Args {
-    pub(super) fn checked(self) -> anyhow::Result<Settings> {
+    /// Checks the settings of the fleet and of external systems.
+    pub(super) fn outside(&self) -> anyhow::Result<Settings> {
         let rules = RuleFiles {
             catalog_dir: self.catalog_dir.clone().map(PathBuf::from),
             quota: self.quota_file.clone().map(PathBuf::from),
@@ -244,7 +127,7 @@ impl Args {
             metrics_url: metrics_url.transpose()?,
             agents: self.agents()?,
             terraform: self.terraform()?,
-            domain: self.domain,
+            domain: self.domain.clone(),
             rules,
         })
     }
@@ -488,7 +371,7 @@ mod tests {
     #[test]
     fn where_vault_has_its_roles_and_consul_its_keys_can_be_set() {
         let set = |value: &str| Some(value.to_owned());
-        let mount = |args: Args| match args.checked().unwrap().vault.unwrap().sign_in {
+        let mount = |args: Args| match args.outside().unwrap().vault.unwrap().sign_in {
             SignIn::AppRole { mount, .. } => mount,
             SignIn::Token(_) => panic!("it is a role"),
         };
@@ -500,7 +383,7 @@ mod tests {
             consul_datacenter: set("dc2"),
             ..role()
         };
-        let Settings { vault, consul, .. } = args.checked().unwrap();
+        let Settings { vault, consul, .. } = args.outside().unwrap();
         assert_eq!(vault.unwrap().namespace.as_deref(), Some("team/shop"));
         assert_eq!(consul.unwrap().datacenter.as_deref(), Some("dc2"));
     }
@@ -509,7 +392,7 @@ mod tests {
     fn private_addresses_are_asked_unless_that_is_refused() {
         for (text, allowed) in [(None, true), (Some("allow"), true), (Some("refuse"), false)] {
             let private_addresses = text.map(str::to_owned);
-            let settings = Args { private_addresses, ..Args::default() }.checked().unwrap();
+            let settings = Args { private_addresses, ..Args::default() }.outside().unwrap();
             assert_eq!(settings.allow_private, allowed, "{text:?}");
         }
     }
@@ -580,7 +463,7 @@ mod tests {
             (Args { metrics_url: set("prometheus"), ..Args::default() }, "--metrics-url"),
         ];
         for (args, name) in bad {
-            let error = format!("{:#}", args.checked().unwrap_err());
+            let error = format!("{:#}", args.outside().unwrap_err());
             assert!(error.starts_with(name), "{error}");
             assert!(!error.contains("secret@"), "{error}");
         }

@@ -71,6 +71,12 @@ const HOUSE: &[Room] = &[
         behind: &["store"],
     },
     Room {
+        name: "server",
+        knows: &["agent", "api", "base", "console", "engine", "model", "port", "store", "wire"],
+        never: &[SQL],
+        behind: &["store"],
+    },
+    Room {
         name: "console",
         knows: &[],
         never: &[WORLD, HTTP, SQL, FOREIGN, &["serde"]],

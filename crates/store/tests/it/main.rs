@@ -19,6 +19,7 @@ mod signal;
 mod statement;
 mod support;
 mod transaction;
+mod upgrade;
 mod work;
 mod work_fence;
 mod work_race;

@@ -90,7 +90,7 @@ async fn applied(db: &Db) -> Vec<String> {
     texts(db, "SELECT name FROM migration ORDER BY name").await
 }
 
-async fn raw(url: &str) -> tokio_postgres::Client {
+pub(crate) async fn raw(url: &str) -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
     task::spawn("raw", connection);
     client

@@ -5,15 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use agent::{Link, LinkError};
-use engine::{local_agent, sealed};
+use engine::{agent_reports, sealed};
 use model::agent::{Desired, Report};
 use model::cluster::Provider;
 use port::Seal;
 use store::Db;
+use store::deployment::reporting::{self, Served};
 use tokio::sync::{Mutex, watch};
 
-/// Speaks for all clusters of one provider.
-pub(super) struct InProcess {
+/// Serves all clusters of one provider.
+pub struct InProcess {
     db: Db,
     provider: Provider,
     /// Remembers what was seen, so that a change between two looks is not missed.
@@ -27,16 +28,20 @@ pub(super) struct InProcess {
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 impl InProcess {
-    pub(super) fn new(db: Db, provider: Provider, seal: Arc<dyn Seal>) -> Self {
+    /// A link for the clusters of that provider.
+    pub fn new(db: Db, provider: Provider, seal: Arc<dyn Seal>) -> Self {
         let signal = Mutex::new(db.event_signal());
         Self { db, provider, signal, seal, is_short: AtomicBool::new(false) }
+    }
+
+    async fn read(&self, all: bool) -> store::Result<Vec<Desired>> {
+        reporting::desired(&mut self.db.read().await?, Served::Provider(self.provider), all).await
     }
 }
 
 impl Link for InProcess {
     async fn desired(&self, all: bool) -> Result<Vec<Desired>, LinkError> {
-        let desired = local_agent::desired(&self.db, self.provider, all).await;
-        let desired = desired.map_err(|error| LinkError(error.to_string()))?;
+        let desired = self.read(all).await.map_err(|error| LinkError(error.to_string()))?;
         let (opened, left_out) = sealed::open_all(&*self.seal, desired).await;
         self.is_short.store(left_out > 0, Ordering::Relaxed);
         Ok(opened)
@@ -49,7 +54,7 @@ impl Link for InProcess {
     }
 
     async fn report(&self, reports: &[Report]) -> Result<(), LinkError> {
-        let taken = local_agent::report(&self.db, reports).await;
+        let taken = agent_reports::record(&self.db, reports).await;
         taken.map_err(|error| LinkError(error.to_string()))
     }
 }

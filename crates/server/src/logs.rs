@@ -1,17 +1,17 @@
-//! What the replicas on this machine say.
+//! Logs of the replicas on this machine.
 
 use std::sync::Arc;
 
-use agent::{AnyRuntime, Runtime as _};
+use agent::Runtime;
 use api::{Lines, Logs};
 use futures_util::future::BoxFuture;
 use model::ReplicaId;
 use model::log::LogsFrom;
 
-/// Asks the runtime of this machine.
-pub(super) struct LocalLogs(pub(super) Arc<AnyRuntime>);
+/// Reads them from the container runtime.
+pub(crate) struct LocalLogs<R>(pub(crate) Arc<R>);
 
-impl Logs for LocalLogs {
+impl<R: Runtime> Logs for LocalLogs<R> {
     fn logs(
         &self,
         replica: ReplicaId,
