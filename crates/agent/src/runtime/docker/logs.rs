@@ -14,7 +14,8 @@ use model::deployment::Restart;
 use super::Engine;
 use super::body::{RESTART, again};
 use crate::runtime::logs::timed::Progress;
-use crate::runtime::logs::{LogLine, LogStream, LogsFrom, Source};
+use model::log::{LogLine, LogsFrom, Source};
+use runtime::LogStream;
 
 /// How often a follower looks whether a container that ended was started again.
 const LOOK: Duration = Duration::from_millis(250);

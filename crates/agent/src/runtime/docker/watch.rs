@@ -9,7 +9,7 @@ use model::agent::ReplicaId;
 
 use super::found::State;
 use super::{Docker, Options};
-use crate::runtime::{Condition, sentence};
+use runtime::{Condition, message};
 
 /// A container that ran this long has recovered: the next wait is short again.
 const RECOVERED: Duration = Duration::from_mins(1);
@@ -95,7 +95,7 @@ impl Docker {
         let mut all = self.restarts();
         let restarts = all.entry(id).or_insert_with(|| Restarts::new(&self.options));
         let (wait, count) = restarts.ended(&self.options);
-        Condition::Restarting { reason: sentence::restarting(ended, wait, count) }
+        Condition::Restarting { reason: message::restarting(ended, wait, count) }
     }
 
     async fn start_again(&self, id: ReplicaId, name: &str) -> Result<(), bollard::errors::Error> {

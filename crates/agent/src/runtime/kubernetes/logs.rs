@@ -17,7 +17,8 @@ use super::connection::Connection;
 use super::names;
 use super::seen::World;
 use crate::runtime::logs::timed::Progress;
-use crate::runtime::logs::{LogLine, LogStream, LogsFrom, Source};
+use model::log::{LogLine, LogsFrom, Source};
+use runtime::LogStream;
 
 /// How long a follower waits before it looks again for a log that broke off.
 const LOOK: Duration = Duration::from_secs(1);

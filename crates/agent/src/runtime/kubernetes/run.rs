@@ -7,8 +7,8 @@ use super::names;
 use super::object::Place;
 use super::ready::{self, State};
 use super::seen::Known;
-use crate::runtime::Condition;
 use model::agent::ReplicaId;
+use runtime::Condition;
 
 /// Something that shall run.
 pub(super) struct Run {
