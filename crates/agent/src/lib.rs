@@ -11,11 +11,11 @@ mod link;
 mod probe;
 mod runtime;
 
-pub use self::runtime::Runtime;
 pub use self::runtime::absent::Absent;
 pub use self::runtime::docker::{self, Docker};
 pub use self::runtime::kubernetes::{self, Kubernetes};
 pub use self::runtime::simulated::{self, Simulated};
+pub use self::runtime::{Doing, Runtime};
 pub use agent::Agent;
 pub use choose::{Choice, choose};
 pub use error::Error;

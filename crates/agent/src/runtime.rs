@@ -19,6 +19,9 @@ use runtime::{Condition, LogStream};
 
 use crate::Error;
 
+/// How a replica is doing, once that is known.
+pub type Doing<'a> = BoxFuture<'a, Condition>;
+
 /// Runs containers. Every call can be repeated: it finds its own work of before. Every call can be
 /// dropped before it returns: the next one takes up what it has left.
 pub trait Runtime: Send + Sync + 'static {
@@ -26,15 +29,10 @@ pub trait Runtime: Send + Sync + 'static {
     fn name(&self) -> &'static str;
 
     /// Starts a replica on a node of the cluster, or finds that it runs; how it is doing then.
-    fn start<'a>(
-        &'a self,
-        id: ReplicaId,
-        node: &'a str,
-        spec: &'a Spec,
-    ) -> BoxFuture<'a, Condition>;
+    fn start<'a>(&'a self, id: ReplicaId, node: &'a str, spec: &'a Spec) -> Doing<'a>;
 
     /// Returns when it is doing differently than `seen`, which came from `start` or from here.
-    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Condition) -> BoxFuture<'a, Condition>;
+    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Condition) -> Doing<'a>;
 
     /// Stops it and removes all that is left of it.
     fn stop(&self, id: ReplicaId) -> BoxFuture<'_, Result<(), Error>>;

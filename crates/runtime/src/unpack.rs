@@ -43,7 +43,7 @@ pub(crate) fn layer(
     let placed = unpacked.and_then(|()| match fs::rename(work.join("upper"), &finished) {
         // Another image with the same layers was quicker.
         Err(_) if finished.exists() => Ok(()),
-        other => other.map_err(unstored),
+        other => other.map_err(|error| unstored(&error)),
     });
     let _ = fs::remove_dir_all(&work);
     placed
@@ -58,11 +58,11 @@ fn build(
     budget: &mut Budget,
 ) -> io::Result<()> {
     for name in ["upper", "work", "merged"] {
-        fs::create_dir_all(work.join(name)).map_err(unstored)?;
+        fs::create_dir_all(work.join(name)).map_err(|error| unstored(&error))?;
     }
     let upper = work.join("upper");
     // Images expect the root to be readable, whatever this process makes of new directories.
-    set_mode(&upper, 0o755).map_err(unstored)?;
+    set_mode(&upper, 0o755).map_err(|error| unstored(&error))?;
     if below.is_empty() {
         return fill(&upper, blob, diff_id, budget);
     }
@@ -70,9 +70,10 @@ fn build(
     // become what the kernel itself makes of them.
     let lower: Vec<_> = below.iter().map(|chain| dirs.layer(chain)).collect();
     let merged = work.join("merged");
-    overlay::mount(&lower, &upper, &work.join("work"), &merged).map_err(unstored)?;
+    overlay::mount(&lower, &upper, &work.join("work"), &merged)
+        .map_err(|error| unstored(&error))?;
     let filled = fill(&merged, blob, diff_id, budget);
-    let unmounted = overlay::unmount(&merged).map_err(unstored);
+    let unmounted = overlay::unmount(&merged).map_err(|error| unstored(&error));
     filled.and(unmounted)
 }
 
@@ -83,7 +84,7 @@ fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
 
 fn fill(into: &Path, blob: &Path, diff_id: &str, budget: &mut Budget) -> io::Result<()> {
     let file = File::open(blob).map_err(|error| because("a layer is not here", &error))?;
-    let root = Root::open(into).map_err(unstored)?;
+    let root = Root::open(into).map_err(|error| unstored(&error))?;
     let mut contents = Contents::new(file, budget.bytes.saturating_add(1))?;
     let applied = Applier::new(root, budget.entries).apply_all(&mut contents);
     // A tar may go on after its end; the digest covers that too.
@@ -110,6 +111,6 @@ fn because(what: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{what} ({error})"))
 }
 
-fn unstored(error: io::Error) -> io::Error {
-    because("its layers can't be stored", &error)
+fn unstored(error: &io::Error) -> io::Error {
+    because("its layers can't be stored", error)
 }

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::Error;
+use crate::{Doing, Error};
 
 /// Two replicas of each deployment: 0 and 1 are of the same one.
 fn replica(n: u32) -> ReplicaId {
@@ -126,12 +126,7 @@ impl Runtime for Machine {
         "machine"
     }
 
-    fn start<'a>(
-        &'a self,
-        id: ReplicaId,
-        _node: &'a str,
-        spec: &'a Spec,
-    ) -> BoxFuture<'a, Condition> {
+    fn start<'a>(&'a self, id: ReplicaId, _node: &'a str, spec: &'a Spec) -> Doing<'a> {
         Box::pin(async move {
             let image = spec.image.clone().unwrap_or_default();
             self.note(&format!("start {image}"));
@@ -146,7 +141,7 @@ impl Runtime for Machine {
         })
     }
 
-    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Condition) -> BoxFuture<'a, Condition> {
+    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Condition) -> Doing<'a> {
         Box::pin(async move {
             self.ended.notified().await;
             let image = self.running.lock().unwrap().get(&id).cloned();

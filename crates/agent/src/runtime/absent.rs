@@ -7,7 +7,7 @@ use model::deployment::Spec;
 use model::log::LogsFrom;
 use runtime::{Condition, LogStream};
 
-use super::Runtime;
+use super::{Doing, Runtime};
 use crate::Error;
 
 /// Runs nothing.
@@ -22,16 +22,11 @@ impl Runtime for Absent {
         "absent"
     }
 
-    fn start<'a>(
-        &'a self,
-        _id: ReplicaId,
-        _node: &'a str,
-        _spec: &'a Spec,
-    ) -> BoxFuture<'a, Condition> {
+    fn start<'a>(&'a self, _id: ReplicaId, _node: &'a str, _spec: &'a Spec) -> Doing<'a> {
         ready(Condition::Failed(self.reason.clone())).boxed()
     }
 
-    fn changed<'a>(&'a self, _id: ReplicaId, _seen: &'a Condition) -> BoxFuture<'a, Condition> {
+    fn changed<'a>(&'a self, _id: ReplicaId, _seen: &'a Condition) -> Doing<'a> {
         pending().boxed()
     }
 

@@ -28,7 +28,7 @@ use model::deployment::Spec;
 use model::log::LogsFrom;
 use runtime::{Condition, LogStream};
 
-use super::Runtime;
+use super::{Doing, Runtime};
 use crate::Error;
 use fault::is_missing;
 use watch::Restarts;
@@ -133,16 +133,11 @@ impl Runtime for Docker {
         "docker"
     }
 
-    fn start<'a>(
-        &'a self,
-        id: ReplicaId,
-        _node: &'a str,
-        spec: &'a Spec,
-    ) -> BoxFuture<'a, Condition> {
+    fn start<'a>(&'a self, id: ReplicaId, _node: &'a str, spec: &'a Spec) -> Doing<'a> {
         Box::pin(async move { Condition::after_start(self.start_replica(id, spec).await) })
     }
 
-    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Condition) -> BoxFuture<'a, Condition> {
+    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Condition) -> Doing<'a> {
         Box::pin(self.watch(id, seen))
     }
 

@@ -8,7 +8,7 @@ use model::deployment::Spec;
 use model::log::LogsFrom;
 use runtime::{Condition, Container, Embedded, LogStream};
 
-use super::{Runtime, limits};
+use super::{Doing, Runtime, limits};
 use crate::Error;
 
 impl Runtime for Embedded {
@@ -16,12 +16,7 @@ impl Runtime for Embedded {
         "embedded"
     }
 
-    fn start<'a>(
-        &'a self,
-        id: ReplicaId,
-        _node: &'a str,
-        spec: &'a Spec,
-    ) -> BoxFuture<'a, Condition> {
+    fn start<'a>(&'a self, id: ReplicaId, _node: &'a str, spec: &'a Spec) -> Doing<'a> {
         Box::pin(async move {
             match container(id, spec) {
                 Ok(container) => Condition::after_start(self.start(&container).await),
@@ -30,7 +25,7 @@ impl Runtime for Embedded {
         })
     }
 
-    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Condition) -> BoxFuture<'a, Condition> {
+    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Condition) -> Doing<'a> {
         Box::pin(async move { self.changed(&name(id), seen).await })
     }
 

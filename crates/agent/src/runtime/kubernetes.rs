@@ -42,7 +42,7 @@ use model::deployment::Spec;
 use model::log::LogsFrom;
 use runtime::{Condition, LogStream};
 
-use super::Runtime;
+use super::{Doing, Runtime};
 use crate::Error;
 use connection::Connection;
 use object::Place;
@@ -171,16 +171,11 @@ impl Runtime for Kubernetes {
         "kubernetes"
     }
 
-    fn start<'a>(
-        &'a self,
-        id: ReplicaId,
-        node: &'a str,
-        spec: &'a Spec,
-    ) -> BoxFuture<'a, Condition> {
+    fn start<'a>(&'a self, id: ReplicaId, node: &'a str, spec: &'a Spec) -> Doing<'a> {
         Box::pin(self.start_replica(id, node, spec))
     }
 
-    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Condition) -> BoxFuture<'a, Condition> {
+    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Condition) -> Doing<'a> {
         Box::pin(self.until_other(id, seen))
     }
 

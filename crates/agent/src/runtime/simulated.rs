@@ -15,7 +15,7 @@ use model::deployment::Spec;
 use model::log::{Cursor, LogLine, LogsFrom, Source};
 use runtime::{Condition, LogStream};
 
-use super::Runtime;
+use super::{Doing, Runtime};
 use crate::Error;
 
 /// How it behaves.
@@ -90,16 +90,11 @@ impl Runtime for Simulated {
         "simulated"
     }
 
-    fn start<'a>(
-        &'a self,
-        id: ReplicaId,
-        _node: &'a str,
-        spec: &'a Spec,
-    ) -> BoxFuture<'a, Condition> {
+    fn start<'a>(&'a self, id: ReplicaId, _node: &'a str, spec: &'a Spec) -> Doing<'a> {
         Box::pin(self.pretend(id, spec))
     }
 
-    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Condition) -> BoxFuture<'a, Condition> {
+    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Condition) -> Doing<'a> {
         Box::pin(async move {
             let image = self.running().get(&id).map(|run| run.image.clone()).unwrap_or_default();
             if *seen == Condition::Completed

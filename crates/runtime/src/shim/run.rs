@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use libcontainer::container::builder::ContainerBuilder;
 use libcontainer::syscall::syscall::SyscallType;
+use model::log::Source;
 use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, Signal, WaitStatus, kill_process};
 
@@ -18,7 +19,6 @@ use crate::Error;
 use crate::cgroup;
 use crate::message;
 use crate::plan::{End, Place, Plan};
-use model::log::Source;
 
 /// A run under way.
 pub(super) struct Run {

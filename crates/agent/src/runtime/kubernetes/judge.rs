@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus};
 use model::deployment::Restart;
+use runtime::{Condition, message};
 
 use super::fault::one_line;
 use super::pod::Seen;
-use runtime::{Condition, message};
 
 /// How long a kubelet waits before it starts a program again: at first, and at most.
 const FIRST_WAIT: Duration = Duration::from_secs(10);
