@@ -14,7 +14,6 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use ::server::Parts;
-use agent::AnyRuntime;
 use anyhow::Context;
 use base::task;
 use engine::{housekeeping, local_cluster};
@@ -62,11 +61,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
 }
 
 /// The parts of a server with these settings.
-async fn parts(
-    settings: &Settings,
-    db: &Db,
-    rules: engine::rules::Rules,
-) -> anyhow::Result<Parts<AnyRuntime>> {
+async fn parts(settings: &Settings, db: &Db, rules: engine::rules::Rules) -> anyhow::Result<Parts> {
     let mut watched: Vec<Arc<dyn Watched>> = Vec::new();
     let outside = outside::build(settings, db, &mut watched)?;
     let runtime = if settings.local_agent {
@@ -81,7 +76,7 @@ async fn parts(
         token_life: settings.token_life,
         request_timeout: settings.request_timeout,
         patience: settings.patience,
-        runtime: runtime.as_deref().map_or("none", AnyRuntime::name).into(),
+        runtime: runtime.as_ref().map_or("none", |runtime| runtime.name()).into(),
         oidc: fleet::tokens(settings.outside.oidc.as_ref(), db)?,
         sign_in: fleet::sign_in(settings.outside.sso.as_ref()),
         metrics: fleet::metrics(settings.outside.metrics_url.as_deref(), db, &mut watched)?,

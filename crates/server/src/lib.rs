@@ -37,7 +37,7 @@ use tokio::task::JoinHandle;
 pub use link::InProcess;
 
 /// What a server is made from.
-pub struct Parts<R> {
+pub struct Parts {
     /// The database.
     pub db: Db,
     /// The name of this server among the replicas on one database: the holder of its leases.
@@ -59,7 +59,7 @@ pub struct Parts<R> {
     /// External systems whose health is shown.
     pub watched: Vec<Arc<dyn Watched>>,
     /// The container runtime of the local agent; none for a server without one.
-    pub runtime: Option<Arc<R>>,
+    pub runtime: Option<Arc<dyn Runtime>>,
     /// How the work queue is driven.
     pub driver: Options,
     /// How placement decides.
@@ -71,7 +71,7 @@ pub struct Parts<R> {
 }
 
 /// A server that is put together and does nothing yet.
-pub struct Server<R> {
+pub struct Server {
     /// The API.
     pub app: App,
     db: Db,
@@ -81,14 +81,14 @@ pub struct Server<R> {
     driver: Driver,
     placement: Placement,
     finder: Finder,
-    runtime: Option<Arc<R>>,
+    runtime: Option<Arc<dyn Runtime>>,
     stopper: Stopper,
     stop: Stop,
 }
 
-impl<R: Runtime> Parts<R> {
+impl Parts {
     /// Puts the parts together. Nothing runs yet.
-    pub fn build(mut self) -> Server<R> {
+    pub fn build(mut self) -> Server {
         let (stopper, stop) = stop::channel();
         let (metrics, finder) = (Metrics::default(), Finder::new(self.db.clone()));
         let placement = Placement::new(self.db.clone(), self.placement.clone(), self.name.clone());
@@ -170,7 +170,7 @@ impl<R: Runtime> Parts<R> {
     }
 }
 
-impl<R: Runtime> Server<R> {
+impl Server {
     /// Serves the API alone: no worker acts on what is asked for.
     pub fn serve(self, listener: TcpListener) -> Running {
         let mut tasks = vec![self.search()];

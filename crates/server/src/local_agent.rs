@@ -12,11 +12,11 @@ use tokio::task::JoinHandle;
 use crate::InProcess;
 
 /// Starts the agent. What it runs outlives it.
-pub(crate) fn start<R: Runtime>(
+pub(crate) fn start(
     db: Db,
     holder: String,
     link: InProcess,
-    runtime: Arc<R>,
+    runtime: Arc<dyn Runtime>,
     stop: Stop,
 ) -> JoinHandle<()> {
     let (leads, lease) = watch::channel(false);
@@ -27,9 +27,9 @@ pub(crate) fn start<R: Runtime>(
     })
 }
 
-async fn serve_while_leading<R: Runtime>(
+async fn serve_while_leading(
     link: Arc<InProcess>,
-    runtime: Arc<R>,
+    runtime: Arc<dyn Runtime>,
     mut leads: watch::Receiver<bool>,
 ) {
     while leads.wait_for(|leads| *leads).await.is_ok() {

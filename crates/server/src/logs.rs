@@ -9,9 +9,9 @@ use model::ReplicaId;
 use model::log::LogsFrom;
 
 /// Reads them from the container runtime.
-pub(crate) struct LocalLogs<R>(pub(crate) Arc<R>);
+pub(crate) struct LocalLogs(pub(crate) Arc<dyn Runtime>);
 
-impl<R: Runtime> Logs for LocalLogs<R> {
+impl Logs for LocalLogs {
     fn logs(
         &self,
         replica: ReplicaId,

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use agent::docker::{Engine, Options};
-use agent::{Choice, Condition, Credentials, Docker, Runtime, choose};
+use agent::{Choice, Docker, Runtime, choose};
 use model::deployment::{Restart, Spec};
+use runtime::{Condition, Credentials};
 
 use crate::choosing::no_embedded;
-use crate::contract::{keeps, next, replica, shell};
+use crate::contract::{keeps, next, replica, shell, start};
 use crate::engine::Stand;
 use crate::packing::{self, Image};
 
@@ -46,16 +47,16 @@ async fn are_adopted(engine: Engine) {
     let id = replica(1);
     let spec = shell(&stand.image, "exec httpd -f -p 8080 -h /www");
     let web = Spec { ports: vec![8080], restart: Restart::Always, ..spec };
-    let endpoints = runtime.start(id, &web).await.unwrap();
+    let endpoints = start(&runtime, id, &web).await.unwrap();
     let running = Condition::Running { endpoints: endpoints.clone() };
     let once = Spec { restart: Restart::OnFailure, ..shell(&stand.image, "sleep 1; exit 3") };
-    runtime.start(replica(2), &once).await.unwrap();
+    start(&runtime, replica(2), &once).await.unwrap();
     tokio::time::sleep(Duration::from_secs(2)).await;
 
     let second = Docker::probe(stand.options.clone()).await.unwrap();
-    assert_eq!(second.start(id, &web).await.unwrap(), endpoints);
+    assert_eq!(start(&second, id, &web).await.unwrap(), endpoints);
     // One that fell over while nobody looked is up again.
-    second.start(replica(2), &once).await.unwrap();
+    start(&second, replica(2), &once).await.unwrap();
     let changed = next(&second, replica(2), &Condition::Running { endpoints: vec![] }).await;
     assert!(matches!(changed, Condition::Restarting { .. }), "{changed:?}");
     second.stop(replica(2)).await.unwrap();
@@ -70,7 +71,7 @@ async fn are_adopted(engine: Engine) {
     stand.start().await;
     let asked = tokio::time::timeout(Duration::from_secs(3), runtime.changed(id, &running)).await;
     assert!(asked.is_err(), "it runs as before: {asked:?}");
-    assert_eq!(runtime.start(id, &web).await.unwrap(), endpoints);
+    assert_eq!(start(&runtime, id, &web).await.unwrap(), endpoints);
     assert!(stand.get(&endpoints[0]).contains("hello"));
     runtime.stop(id).await.unwrap();
     assert_eq!(stand.left().await, Vec::<String>::new());
@@ -89,7 +90,7 @@ async fn podman_says_what_is_wrong() {
 /// Starts something that can't run: why. Nothing of it stays.
 async fn refused(stand: &Stand, runtime: &Docker, spec: &Spec) -> String {
     let before = stand.images().await;
-    let started = runtime.start(replica(1), spec).await;
+    let started = start(&runtime, replica(1), spec).await;
     let why = started.expect_err(&format!("{:?} {:?}", spec.image, spec.command));
     assert_eq!(stand.left().await, Vec::<String>::new(), "{why}");
     assert_eq!(stand.images().await, before, "{why}");
@@ -102,7 +103,7 @@ async fn says_what_is_wrong(engine: Engine) {
     let fake = &stand.fake;
     let image = |name: &str| shell(name, "true");
     let good = shell(&stand.image, "true");
-    runtime.start(replica(2), &good).await.unwrap();
+    start(&runtime, replica(2), &good).await.unwrap();
     runtime.stop(replica(2)).await.unwrap();
 
     for (name, expected) in [
@@ -143,7 +144,7 @@ async fn says_what_is_wrong(engine: Engine) {
 
     hangs(&stand).await;
     needs_credentials(&stand).await;
-    runtime.start(replica(1), &good).await.expect("life goes on");
+    start(&runtime, replica(1), &good).await.expect("life goes on");
     runtime.stop(replica(1)).await.unwrap();
     assert_eq!(stand.left().await, Vec::<String>::new());
 }
@@ -165,7 +166,7 @@ async fn needs_credentials(stand: &Stand) {
         let credentials = Credentials { username: "user".into(), password: password.into() };
         options.registries.insert(stand.fake.address.clone(), credentials);
         let runtime = Docker::probe(options).await.unwrap();
-        let started = runtime.start(replica(3), &shell(&name, "true")).await;
+        let started = start(&runtime, replica(3), &shell(&name, "true")).await;
         runtime.stop(replica(3)).await.unwrap();
         assert_eq!(started.is_ok(), works, "{started:?}");
         let told = started.err().is_none_or(|why| why.contains("set credentials for"));

@@ -91,10 +91,12 @@ impl Stand {
 
     /// Starts the engine, and asks it until it answers.
     pub(crate) async fn start(&mut self) -> Docker {
-        let command = match self.engine {
+        let mut command = match self.engine {
             Engine::Docker => self.dockerd(),
             Engine::Podman => self.podman(),
         };
+        // Podman's conmon writes a file `oom` where it was started.
+        command.current_dir(self.dir.path());
         self.process = Some(self.inside.run(move || spawn(command)));
         let until = base::monotonic() + Duration::from_secs(30);
         loop {

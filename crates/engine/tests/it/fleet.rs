@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::Simulated;
 use engine::cluster::Providers;
 use engine::instance::Outside;
 use engine::placement;
@@ -48,7 +47,7 @@ impl Fleet {
     }
 
     /// The parts of a server with these external systems, without API and agent.
-    pub(crate) fn parts(&self, db: &Db, name: &str) -> Parts<Simulated> {
+    pub(crate) fn parts(&self, db: &Db, name: &str) -> Parts {
         let mut executors = testing::executors(&self.executor);
         executors.retain(|(of, _)| !self.missing.contains(of));
         Parts {
