@@ -9,7 +9,7 @@ use runtime::{Condition, Credentials};
 
 use crate::choosing::no_embedded;
 use crate::contract::{keeps, next, replica, shell, start};
-use crate::engine::Stand;
+use crate::engine::{Stand, plain};
 use crate::packing::{self, Image};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -27,7 +27,7 @@ async fn keeps_the_contract(engine: Engine) {
     assert_eq!(runtime.engine(), engine);
     let runtime = choose(Choice::Auto, no_embedded(), stand.options.clone()).await;
     assert_eq!(runtime.name(), "docker");
-    keeps(&runtime, &stand.image, |endpoint| stand.get(endpoint)).await;
+    keeps(&*runtime, &stand.image, |endpoint| stand.get(endpoint)).await;
     assert_eq!(stand.left().await, Vec::<String>::new());
 }
 
@@ -90,7 +90,7 @@ async fn podman_says_what_is_wrong() {
 /// Starts something that can't run: why. Nothing of it stays.
 async fn refused(stand: &Stand, runtime: &Docker, spec: &Spec) -> String {
     let before = stand.images().await;
-    let started = start(&runtime, replica(1), spec).await;
+    let started = start(runtime, replica(1), spec).await;
     let why = started.expect_err(&format!("{:?} {:?}", spec.image, spec.command));
     assert_eq!(stand.left().await, Vec::<String>::new(), "{why}");
     assert_eq!(stand.images().await, before, "{why}");
@@ -115,13 +115,13 @@ async fn says_what_is_wrong(engine: Engine) {
         let why = refused(&stand, &runtime, &image(&name)).await;
         assert!(why.contains(expected), "{name}: {why}");
     }
-    let other = Image { architecture: "s390x", ..packing::plain() };
+    let other = Image { architecture: "s390x", ..plain() };
     let why = refused(&stand, &runtime, &image(&fake.put("other", &other))).await;
     assert!(why.contains("linux/s390x") || why.contains("no variant"), "{why}");
 
     // Not one that the engine has already: it would not ask for it.
     let layer = packing::busybox().file("etc/other", b"").tar();
-    let mut flipped = Image::new(vec![layer], packing::plain().config);
+    let mut flipped = Image::new(vec![layer], plain().config);
     let name = fake.put("flipped", &flipped);
     let digest = crate::registry::digest_of(&flipped.layers.remove(0).1);
     fake.shelf.lock().unwrap().blobs.get_mut(&digest).unwrap()[1000] ^= 1;
@@ -139,7 +139,7 @@ async fn says_what_is_wrong(engine: Engine) {
 
     let options = Options { max_image_bytes: 1000, ..stand.options.clone() };
     let strict = Docker::probe(options).await.unwrap();
-    let why = refused(&stand, &strict, &image(&fake.put("large", &packing::plain()))).await;
+    let why = refused(&stand, &strict, &image(&fake.put("large", &plain()))).await;
     assert!(why.contains("larger than the 1000 bytes"), "{why}");
 
     hangs(&stand).await;
@@ -158,7 +158,7 @@ async fn hangs(stand: &Stand) {
 }
 
 async fn needs_credentials(stand: &Stand) {
-    let name = stand.fake.put("secret", &packing::plain());
+    let name = stand.fake.put("secret", &plain());
     // "user:ri?>~~?": characters that the two alphabets write differently.
     stand.fake.shelf.lock().unwrap().password = Some("dXNlcjpyaT8+fn4/".to_owned());
     for (password, works) in [("wrong", false), ("ri?>~~?", true)] {
@@ -178,6 +178,6 @@ async fn needs_credentials(stand: &Stand) {
 async fn without_an_engine_it_says_what_was_tried() {
     let socket = std::path::PathBuf::from("/nowhere/docker.sock");
     let options = Options { socket: Some(socket), ..Options::new("x") };
-    let why = Docker::probe(options).await.err().unwrap();
+    let why = Docker::probe(options).await.err().unwrap().to_string();
     assert!(why.contains("tried /nowhere/docker.sock (there is none)"), "{why}");
 }

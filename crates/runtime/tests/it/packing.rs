@@ -169,10 +169,3 @@ pub(crate) fn web() -> Image {
         json!({"Env": ["FROM_IMAGE=yes"], "WorkingDir": "/www", "Cmd": ["/bin/httpd", "-f", "-p", "8080", "-h", "/www"]}),
     )
 }
-
-/// The same in one layer, packed so that every engine can read it, with a volume.
-pub(crate) fn plain() -> Image {
-    let mut config = web().config;
-    config["Volumes"] = json!({"/data": {}});
-    Image::new(vec![busybox().tar()], config)
-}

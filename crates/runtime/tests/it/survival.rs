@@ -52,7 +52,7 @@ async fn containers_survive_a_killed_server_and_are_adopted_with_pid_and_port() 
     assert!(answer.contains("hello"), "a connection of before goes on: {answer:?}");
 
     let second = Embedded::probe(lab.options.clone()).await.err().unwrap();
-    assert!(second.contains("is used by another paddock"), "{second}");
+    assert!(second.to_string().contains("is used by another paddock"), "{second}");
     runtime.stop("web-0").await.unwrap();
     drop(runtime);
     assert_eq!(lab.left(), Vec::<String>::new());
