@@ -12,7 +12,7 @@ use adapters::web;
 use anyhow::Context;
 use base::{Entropy as _, OsEntropy, Stop, task};
 use engine::executor::{Commands, Deployments, Services};
-use engine::resource::{Executors, missing};
+use engine::resource::Executors;
 use engine::rules::Rules;
 use model::template::Executor;
 use port::{Probe, Watched};
@@ -36,6 +36,17 @@ impl Built {
         let is_there = |of: Executor| self.all.iter().any(|(name, _)| *name == of);
         Executor::ALL.iter().map(|&of| (of, (!is_there(of)).then(|| missing(of)))).collect()
     }
+}
+
+/// The setting that an executor lacks on this server.
+fn missing(executor: Executor) -> String {
+    let setting = match executor {
+        Executor::Terraform => "install terraform or tofu, or set --terraform-program",
+        Executor::ConsulKv => "set --consul-addr",
+        Executor::VaultSecret => "set --vault-addr and --vault-token",
+        Executor::Service | Executor::Deployment | Executor::Command => "no setting is needed",
+    };
+    format!("Executor {executor} is not configured: {setting}, then restart the server.")
 }
 
 /// Puts them together.
