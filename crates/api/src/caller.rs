@@ -176,7 +176,7 @@ impl FromRequestParts<App> for AgentCaller {
         let cluster = agent_token::find(&mut read, &hash, app.db.now()).await?;
         let cluster = cluster.ok_or_else(|| {
             Problem::unauthenticated(
-                "The cluster's token is not valid or has ended; make a new one with \"paddock cluster token\".",
+                "The cluster's token is not valid or has expired; create another one.",
             )
         })?;
         Ok(Self { cluster })

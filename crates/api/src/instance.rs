@@ -89,9 +89,9 @@ async fn member(
     name: &str,
 ) -> Result<String, Refused> {
     if name.is_empty() {
-        return Err(Refused::asked(33, "owner", "the owner must have at least 1 character"));
+        return Err(Refused::OwnerMissing);
     }
-    let unknown = || Refused::asked(21, "owner", "there is no such user in the organization");
+    let unknown = || Refused::OwnerUnknown;
     if name.chars().any(char::is_control) {
         return Err(unknown());
     }
@@ -100,7 +100,7 @@ async fn member(
         return Err(unknown());
     }
     if app.rules.is_denied(tx, &user.username).await? {
-        return Err(Refused::asked(21, "owner", "this user may not have instances"));
+        return Err(Refused::OwnerDenied);
     }
     Ok(user.username)
 }

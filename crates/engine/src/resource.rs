@@ -22,8 +22,6 @@ use store::{Db, Scope};
 use crate::{Error, Reconcile};
 use port::{Executor, Seal};
 
-pub use steps::missing;
-
 /// How long a server may be silent before another one takes over its steps.
 const LEASE: Duration = Duration::from_secs(20);
 /// How soon to ask again for what goes on by itself.

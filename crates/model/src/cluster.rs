@@ -2,6 +2,7 @@
 
 mod hosting;
 mod provider;
+mod reason;
 mod step;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +18,7 @@ pub use provider::{
     AGENT_TOKEN, KUBECONFIG, Kubernetes, PULL_SECRET, Provider, STATE, Settings, Terraform,
     VARIABLES,
 };
+pub use reason::Reason;
 pub use step::{Ask, Patience, Step, Voice, caveat, done, next_step};
 
 /// Where a cluster is on its way.

@@ -1,5 +1,7 @@
 //! Deployments: container images that run on a cluster with a priority.
 
+mod reason;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -7,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::invalid::Check;
 use crate::text_enum::text_enum;
 use crate::{ClusterId, DeploymentId, InstanceId, Invalid, OrganizationId, Resources, Time, name};
+
+pub use reason::{Pull, Reason};
 
 /// The most replicas of one deployment.
 pub const MAX_REPLICAS: u32 = 1000;

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 pub(crate) mod examples;
+mod reason;
 mod turn;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use serde_json::{Map, Value};
 use crate::text_enum::text_enum;
 use crate::{EnvironmentId, OrganizationId, Time, UserId};
 
+pub use reason::Reason;
 pub use turn::{Turn, turn};
 
 /// Where an environment is on its way.

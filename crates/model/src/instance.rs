@@ -1,6 +1,7 @@
 //! Instances: running services of a kind in the catalog, owned by a user and an organization.
 
 pub mod change;
+mod reason;
 pub mod report;
 #[cfg(test)]
 mod sample;
@@ -12,6 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::text_enum::text_enum;
 use crate::{ClusterId, DeploymentId, InstanceId, OrganizationId, Resources, Time, Xid};
+
+pub use reason::{External, Reason};
 
 /// Where an instance is on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -21,6 +21,7 @@ pub mod name;
 pub mod organization;
 pub mod quantity;
 pub mod quota;
+pub mod reason;
 pub mod replica;
 pub mod resource;
 pub mod resources;

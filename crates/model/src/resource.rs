@@ -1,5 +1,7 @@
 //! Resources: the nodes of environments, as they are.
 
+mod reason;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -8,6 +10,8 @@ use serde_json::{Map, Value};
 use crate::template::{Act, Existing, Node};
 use crate::text_enum::text_enum;
 use crate::{EnvironmentId, OrganizationId, ResourceId, Time};
+
+pub use reason::Reason;
 
 /// Where a resource is on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -14,6 +14,7 @@ mod events;
 mod follow;
 mod format;
 mod graph;
+mod hint;
 mod http;
 mod invite;
 mod lines;

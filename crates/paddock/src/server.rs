@@ -90,6 +90,7 @@ async fn parts(settings: &Settings, db: &Db, rules: engine::rules::Rules) -> any
         providers: providers::build(settings, outside.seal.clone()),
         outside,
         executors: executors.external,
+        missing: executors::missing,
         calls: Some(executors.calls),
         probe: executors.probe,
         observe_every: settings.outside.observe_every,

@@ -23,7 +23,7 @@ use engine::finding::{self, Finder};
 use engine::housekeeping::Housekeeping;
 use engine::instance::{General, Instances, Outside};
 use engine::placement::{self, Placement};
-use engine::resource::{Executors, Resources, missing};
+use engine::resource::{Executors, Resources};
 use engine::rules::Rules;
 use engine::scaling::{self, Scaling};
 use engine::{Driver, Metrics, Options};
@@ -50,6 +50,8 @@ pub struct Parts {
     pub providers: Option<Providers>,
     /// Executors of resources in external systems; Paddock's own are added.
     pub executors: Vec<(Executor, Arc<dyn port::Executor>)>,
+    /// What to tell users of an executor that this server does not have.
+    pub missing: fn(Executor) -> String,
     /// Carries out `command` resources that are HTTP calls.
     pub calls: Option<Arc<dyn port::Executor>>,
     /// Health checks of environments.
@@ -142,7 +144,8 @@ impl Parts {
         let provided = self.providers.iter().flat_map(|providers| &providers.all);
         let provided = provided.map(|(provider, _)| *provider);
         let has = |of: Executor| executors.all.iter().any(|(name, _)| *name == of);
-        let executors = Executor::ALL.iter().map(|&of| (of, (!has(of)).then(|| missing(of))));
+        let executors =
+            Executor::ALL.iter().map(|&of| (of, (!has(of)).then(|| (self.missing)(of))));
         api::Settings {
             providers: [Provider::Local, Provider::Agent].into_iter().chain(provided).collect(),
             executors: executors.collect(),

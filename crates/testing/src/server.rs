@@ -231,6 +231,7 @@ async fn run(db: &Db, settings: TestSettings) -> (Client, Running) {
             rotate_every: None,
         },
         executors: executors(&settings.executor),
+        missing: |executor| format!("Executor {executor} is not configured."),
         calls: Some(settings.executor),
         probe: settings.probe,
         observe_every: Duration::from_mins(10),

@@ -4,13 +4,13 @@
 //! which knows the kind and the operation's id.
 
 mod catalogue;
+mod number;
 
 use axum::Json as Answer;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use model::kind::{Kind, MultiAz};
-use model::quota::Denied;
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder, ResponsesBuilder};
 use utoipa::{IntoParams, ToSchema};
@@ -18,7 +18,6 @@ use utoipa::{IntoParams, ToSchema};
 use super::tenant::Of;
 use super::wire::{List, Paging, Params};
 use crate::Problem;
-use crate::instance::Refused;
 
 use catalogue::{CATALOGUE, INTERNAL, entry};
 
@@ -154,21 +153,6 @@ impl From<Problem> for Error {
             _ => 17,
         };
         Self::new(code, problem.to_string())
-    }
-}
-
-impl From<Denied> for Error {
-    fn from(denied: Denied) -> Self {
-        Self::new(denied.code(), sentence(&denied.to_string()))
-    }
-}
-
-impl From<Refused> for Error {
-    fn from(refused: Refused) -> Self {
-        match refused {
-            Refused::Asked { code, reason, .. } => Self::new(code, sentence(&reason)),
-            Refused::Store(error) => error.into(),
-        }
     }
 }
 

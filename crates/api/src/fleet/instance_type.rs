@@ -134,9 +134,7 @@ pub(crate) async fn instance_type_list(
 ) -> Result<Answer<InstanceTypes>, Error> {
     let kind = &tenant.kind;
     tenant.must_offer(kind.offers.instance_types, "list of instance types")?;
-    let (_, region) = kind
-        .place(&path.cloud_provider, &path.cloud_region)
-        .map_err(|error| Error::new(error.code(), super::error::sentence(&error.to_string())))?;
+    let (_, region) = kind.place(&path.cloud_provider, &path.cloud_region)?;
     let mut types: Vec<InstanceType> = of_region(kind, region).map(InstanceType::from).collect();
     types.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(Answer(InstanceTypes { instance_types: types }))

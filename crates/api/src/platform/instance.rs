@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use model::instance::{self, Status};
 use model::kind::Kind;
+use model::quota::Denied;
 use model::{ClusterId, InstanceId, OrganizationId, Time};
 use serde::{Deserialize, Serialize};
 use store::instance::Filter;
@@ -205,10 +206,14 @@ impl From<Refused> for Problem {
     fn from(refused: Refused) -> Self {
         match refused {
             Refused::Store(error) => error.into(),
-            Refused::Asked { code: 4 | 24 | 120, field, reason } => {
-                Problem::forbidden_field(field, &reason)
+            asked => {
+                let (field, reason) = (asked.field().unwrap_or_default(), asked.to_string());
+                match asked {
+                    Refused::Denied(Denied::NoQuota { .. } | Denied::NoTrials)
+                    | Refused::UnknownCluster(_) => Problem::forbidden_field(field, &reason),
+                    _ => Problem::field(field, reason),
+                }
             }
-            Refused::Asked { field, reason, .. } => Problem::field(field, reason),
         }
     }
 }

@@ -127,7 +127,7 @@ on_both_engines! {
         let alone = shop.publish(NET).await;
         refused(&alone, "alone");
         let said = sentences(&alone);
-        assert!(said.contains("template.yaml:7") && said.contains("paddock template publish DIR"), "{said}");
+        assert!(said.contains("template.yaml:7") && said.contains("as a tar archive"), "{said}");
         let mut elsewhere = Tar::default();
         elsewhere.file("template.yaml", NET).file("net/main.tf", MODULE);
         let answer = send(&shop.ann, "application/x-tar", elsewhere.bytes()).await;

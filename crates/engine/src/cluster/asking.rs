@@ -51,12 +51,8 @@ impl Terraform {
         }
         let all = self.providers.as_ref();
         let Some((all, provider)) = all.and_then(|all| Some((all, all.get(seen.provider)?))) else {
-            let why = format!(
-                "This server has no provider {}: set what it needs (see paddock server --help) and \
-                 start it again.",
-                seen.provider
-            );
-            return self.explain(seen, &why, Duration::from_mins(1)).await;
+            let why = cluster::Reason::BackendNotConfigured { provider: seen.provider };
+            return self.explain(seen, &why.to_string(), Duration::from_mins(1)).await;
         };
         let order = match order(self, all, seen).await? {
             Ok(order) => order,
@@ -120,7 +116,7 @@ impl Terraform {
             store::cluster::set_made(&mut tx, seen.id, name, &hosting).await?;
         }
         let to = match ask {
-            Ask::Create => Some((Status::Provisioning, "It is being made.")),
+            Ask::Create => Some((Status::Provisioning, "It is being made.".to_owned())),
             _ => cluster::done(seen.status, ask, seen.provider),
         };
         if ask == Ask::Prepare {
@@ -130,7 +126,7 @@ impl Terraform {
             tx.commit().await?;
             return Ok(Next::At(self.db.now() + ASK_AGAIN));
         };
-        store::cluster::set_status(&mut tx, seen, to, reason).await?;
+        store::cluster::set_status(&mut tx, seen, to, &reason).await?;
         tx.commit().await?;
         Ok(Next::Again)
     }
@@ -177,9 +173,7 @@ impl Terraform {
 
     async fn fail(&self, seen: &Cluster, why: &str) -> Result<Next, Error> {
         let why = why.trim_end_matches('.');
-        let words = format!(
-            "{why}. Mend that and have it be tried again (paddock cluster retry), or delete it."
-        );
+        let words = format!("{why}. Fix the cause and retry, or delete the cluster.");
         self.advance(seen, Status::Failed, &words).await
     }
 

@@ -204,9 +204,7 @@ async fn named(
 ) -> Result<Published> {
     match store::template::get(read, Scope::Organization(owner), name, version).await {
         Err(Error::NotFound { .. }) => {
-            let why = format!(
-                "there is no template {name}@{version}; \"paddock template list\" shows all"
-            );
+            let why = format!("there is no template {name}@{version}");
             Err(Invalid::new(field, why).into())
         }
         other => other,

@@ -50,11 +50,11 @@ impl Services {
         let asker = Asker { user: &user, account: None };
         let made = asking::create(&mut tx, &self.rules, &asker, kind, &wanted).await;
         let made = made.map_err(|refused| match refused {
-            Refused::Asked { field, reason, .. } => Fault::Refused(format!("{field}: {reason}")),
             Refused::Store(error @ store::Error::Limit { .. }) => {
                 Fault::Unavailable(error.to_string())
             }
             Refused::Store(error) => fault(error),
+            other => Fault::Refused(format!("{}: {other}", other.field().unwrap_or_default())),
         })?;
         set_link(&mut tx, task, &link(&made)).await?;
         tx.commit().await.map_err(fault)?;

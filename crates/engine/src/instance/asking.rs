@@ -9,7 +9,7 @@ mod choice;
 use std::time::Duration;
 
 use model::instance::{Billing, Detail, Instance, NewInstance};
-use model::kind::{InstanceType, Kind, MultiAz, Size};
+use model::kind::{InstanceType, Kind, MultiAz, PlaceError, Size};
 use model::quota;
 use model::user::User;
 use store::{Scope, Tx};
@@ -18,32 +18,70 @@ use crate::rules::Rules;
 
 pub use charge::{organization_holder, region_holder, trial_holder};
 
-/// Why something is not done.
-#[derive(Debug)]
+/// Why something is not done. The sentences are for users.
+#[derive(Debug, thiserror::Error)]
 pub enum Refused {
-    /// What was asked for is not possible.
-    Asked {
-        /// The number of the error in the fleet managers' catalogue.
-        code: u16,
-        /// The field that is at fault.
-        field: &'static str,
-        /// Why, for users.
-        reason: String,
+    /// The name is longer than allowed.
+    #[error("the name has {length} characters; at most {most} are allowed")]
+    NameTooLong {
+        /// How many characters it has.
+        length: usize,
+        /// How many are allowed.
+        most: usize,
     },
+    /// There is no name.
+    #[error("the name must have at least 1 character")]
+    NameMissing,
+    /// The name has other characters than allowed.
+    #[error("the name must have only a-z, 0-9 and -, begin with a letter, and not end with -")]
+    NameMalformed,
+    /// What was asked for is not granted, or does not exist.
+    #[error(transparent)]
+    Denied(#[from] quota::Denied),
+    /// The kind can't be had there.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// Instances of this kind must span zones.
+    #[error("only instances that span zones are supported: multi_az must be true")]
+    MustSpanZones,
+    /// A marketplace is named without the account there.
+    #[error("a marketplace needs the billing account there: give billing_cloud_account_id")]
+    BillingAccountMissing,
+    /// The organization has no such cluster.
+    #[error("the organization has no cluster \"{}\" of its own", .0.escape_default())]
+    UnknownCluster(String),
+    /// There is no owner.
+    #[error("the owner must have at least 1 character")]
+    OwnerMissing,
+    /// The organization has no such user.
+    #[error("there is no such user in the organization")]
+    OwnerUnknown,
+    /// The user may not have instances.
+    #[error("this user may not have instances")]
+    OwnerDenied,
     /// The store did not do it.
-    Store(store::Error),
+    #[error(transparent)]
+    Store(#[from] store::Error),
 }
 
 impl Refused {
-    /// What was asked for is not possible.
-    pub fn asked(code: u16, field: &'static str, reason: impl Into<String>) -> Self {
-        Self::Asked { code, field, reason: reason.into() }
-    }
-}
-
-impl From<store::Error> for Refused {
-    fn from(error: store::Error) -> Self {
-        Self::Store(error)
+    /// The field of the request that is at fault, unless the store refused.
+    pub fn field(&self) -> Option<&'static str> {
+        use quota::Denied as Quota;
+        Some(match self {
+            Self::NameTooLong { .. } | Self::NameMissing | Self::NameMalformed => "name",
+            Self::Place(PlaceError::UnknownCloud { .. }) => "cloud_provider",
+            Self::Place(_) => "region",
+            Self::MustSpanZones => "multi_az",
+            Self::BillingAccountMissing => "billing_cloud_account_id",
+            Self::Denied(Quota::UnknownBillingModel { .. } | Quota::ClusterNeedsEnterprise(_)) => {
+                "billing_model"
+            }
+            Self::UnknownCluster(_) | Self::Denied(Quota::EnterpriseNeedsCluster) => "cluster_id",
+            Self::Denied(_) => "plan",
+            Self::OwnerMissing | Self::OwnerUnknown | Self::OwnerDenied => "owner",
+            Self::Store(_) => return None,
+        })
     }
 }
 
@@ -130,22 +168,17 @@ pub async fn create(
 fn name(kind: &Kind, name: &str) -> Result<(), Refused> {
     let (length, most) = (name.chars().count(), kind.words.name_max);
     if length > most {
-        return Err(Refused::asked(
-            34,
-            "name",
-            format!("the name has {length} characters; at most {most} are allowed"),
-        ));
+        return Err(Refused::NameTooLong { length, most });
     }
     if length == 0 {
-        return Err(Refused::asked(33, "name", "the name must have at least 1 character"));
+        return Err(Refused::NameMissing);
     }
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let begins = name.starts_with(|c: char| c.is_ascii_lowercase());
     if begins && name.chars().all(allowed) && !name.ends_with('-') {
         return Ok(());
     }
-    let rule = "the name must have only a-z, 0-9 and -, begin with a letter, and not end with -";
-    Err(Refused::asked(32, "name", rule))
+    Err(Refused::NameMalformed)
 }
 
 async fn must_be_free(
@@ -182,25 +215,6 @@ fn detail(wanted: &Wanted, size: &Size, billing_model: &str) -> Detail {
     Detail { billing, resources: size.resources.clone(), units, ..Detail::default() }
 }
 
-impl From<quota::Denied> for Refused {
-    fn from(denied: quota::Denied) -> Self {
-        use quota::Denied::{
-            ClusterNeedsEnterprise, EnterpriseNeedsCluster, NoQuota, NoTrials, PlanMalformed,
-            PlanOfOtherType, UnknownBillingModel, UnknownSize,
-        };
-        let field = match &denied {
-            PlanMalformed
-            | PlanOfOtherType { .. }
-            | UnknownSize { .. }
-            | NoQuota { .. }
-            | NoTrials => "plan",
-            UnknownBillingModel { .. } | ClusterNeedsEnterprise(_) => "billing_model",
-            EnterpriseNeedsCluster => "cluster_id",
-        };
-        Self::asked(denied.code(), field, denied.to_string())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use model::kind::Catalog;
@@ -212,26 +226,14 @@ mod tests {
         let catalog = Catalog::built_in();
         let kind = catalog.kind("kafka").expect("is built in");
         let long = "a".repeat(33);
-        for (text, expected) in [
-            ("a", None),
-            ("my-kafka-1", None),
-            (&long[..32], None),
-            (long.as_str(), Some(34)),
-            ("", Some(33)),
-            ("A", Some(32)),
-            ("1a", Some(32)),
-            ("a-", Some(32)),
-            ("-a", Some(32)),
-            ("a b", Some(32)),
-            ("a\n", Some(32)),
-            ("ä", Some(32)),
-            ("a_b", Some(32)),
-        ] {
-            let code = match name(kind, text) {
-                Err(Refused::Asked { code, .. }) => Some(code),
-                _ => None,
-            };
-            assert_eq!(code, expected, "{text:?}");
+        for text in ["a", "my-kafka-1", &long[..32]] {
+            assert!(name(kind, text).is_ok(), "{text:?}");
+        }
+        let too_long = name(kind, &long);
+        assert!(matches!(too_long, Err(Refused::NameTooLong { length: 33, most: 32 })));
+        assert!(matches!(name(kind, ""), Err(Refused::NameMissing)));
+        for text in ["A", "1a", "a-", "-a", "a b", "a\n", "ä", "a_b"] {
+            assert!(matches!(name(kind, text), Err(Refused::NameMalformed)), "{text:?}");
         }
     }
 }

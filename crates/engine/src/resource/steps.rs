@@ -6,7 +6,7 @@ use std::time::Duration;
 use base::entropy;
 use model::backoff;
 use model::environment::{self, Environment};
-use model::resource::{Difference, Resource, Status};
+use model::resource::{Difference, Reason, Resource, Status};
 use model::template::{self, Act};
 use model::work::Next;
 use serde_json::{Map, Value};
@@ -36,7 +36,8 @@ impl Resources {
             if one.status == Status::Destroying && !one.is_touched() {
                 return self.gone(one).await;
             }
-            self.explain(one, &missing(one.node.executor), one.progress).await?;
+            let missing = Reason::BackendNotConfigured { executor: one.node.executor };
+            self.explain(one, &missing.to_string(), one.progress).await?;
             return Ok(self.soon(UNSET));
         };
         match one.status {
@@ -349,17 +350,4 @@ fn in_words(difference: &Difference) -> String {
         None => "nothing".to_owned(),
     };
     format!("{}: {} → {}", difference.field, shown(&difference.found), shown(&difference.made))
-}
-
-/// Why this server can't carry out such resources, and what to set.
-pub fn missing(executor: template::Executor) -> String {
-    let setting = match executor {
-        template::Executor::Terraform => "install terraform or tofu, or set --terraform-program,",
-        template::Executor::ConsulKv => "set --consul-addr",
-        template::Executor::VaultSecret => "set --vault-addr and --vault-token",
-        template::Executor::Service
-        | template::Executor::Deployment
-        | template::Executor::Command => "nothing is to be set;",
-    };
-    format!("This server has no executor {executor}: {setting} and start it again.")
 }

@@ -129,8 +129,8 @@ on_both_engines! {
         shop.world.fleet.missing = vec![Executor::ConsulKv];
         shop.world.start_driver();
         let id = shop.create("shop@1.0.0", json!({})).await;
-        until("it says what to set", async || {
-            shop.resource(id, "settings").await.status_reason.contains("--consul-addr")
+        until("it says what is missing", async || {
+            shop.resource(id, "settings").await.status_reason.contains("consul-kv is not configured")
         }).await;
         shop.destroy(id).await;
         shop.until(id, Status::Destroyed).await;
@@ -144,8 +144,8 @@ on_both_engines! {
         shop.world.fleet.missing = vec![Executor::ConsulKv];
         shop.world.start_driver();
         shop.destroy(id).await;
-        until("it says what to set", async || {
-            shop.resource(id, "settings").await.status_reason.contains("--consul-addr")
+        until("it says what is missing", async || {
+            shop.resource(id, "settings").await.status_reason.contains("consul-kv is not configured")
         }).await;
         let events = async || shop.world.changes_of(shop.resource(id, "settings").await.id).await.len();
         let before = events().await;

@@ -57,6 +57,7 @@ impl Fleet {
             outside: self.outside(),
             providers: Some(self.providers()),
             executors,
+            missing: |executor| format!("Executor {executor} is not configured."),
             calls: Some(self.executor.clone()),
             probe: self.probe.clone(),
             observe_every: Duration::from_mins(10),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Cluster, Provider, Status};
+use super::{Cluster, Provider, Reason, Status};
 use crate::Time;
 
 /// What the cluster worker does next.
@@ -162,9 +162,9 @@ fn of_what_there_is(provider: Provider, status: Status, agent: Voice) -> Step {
         (Status::Provisioning, _) => {
             to(Status::Provisioned, "Its machines are its owner's: nothing is to be made.")
         }
-        (Status::Provisioned, _) => to(Status::WaitingForAgent, waits_for(provider)),
+        (Status::Provisioned, _) => to(Status::WaitingForAgent, &waits_for(provider)),
         (Status::Ready, Voice::Unheard) if !is_local => {
-            to(Status::WaitingForAgent, waits_for(provider))
+            to(Status::WaitingForAgent, &waits_for(provider))
         }
         (Status::WaitingForAgent, Voice::Speaks(_)) => to(Status::Ready, "It can host."),
         (Status::WaitingForAgent, _) if is_local => Step::Await,
@@ -184,35 +184,26 @@ fn of_what_there_is(provider: Provider, status: Status, agent: Voice) -> Step {
 }
 
 /// Where a cluster goes when what was asked is done, and why; nowhere if it only had to be mended.
-pub fn done(status: Status, ask: Ask, provider: Provider) -> Option<(Status, &'static str)> {
+pub fn done(status: Status, ask: Ask, provider: Provider) -> Option<(Status, String)> {
     match (status, ask) {
         (Status::Provisioning, Ask::Status) => {
-            Some((Status::Provisioned, "It is there; what hosting needs is being installed."))
+            let reason = Reason::InstallingAgent.to_string();
+            Some((Status::Provisioned, reason))
         }
         (Status::Provisioned, Ask::Prepare) => Some((Status::WaitingForAgent, waits_for(provider))),
         (Status::Deprovisioning, Ask::Remove) => {
-            Some((Status::Cleanup, "Nothing of what was made for it is left."))
+            Some((Status::Cleanup, "Nothing of what was made for it is left.".into()))
         }
         _ => None,
     }
 }
 
-fn waits_for(provider: Provider) -> &'static str {
-    match provider {
-        Provider::Local => "Waits for the agent of this machine to speak.",
-        Provider::Agent => {
-            "Waits for its agent: make a token with \"paddock cluster token\" and start \"paddock \
-             agent\" with it beside the cluster."
-        }
-        Provider::Kubernetes | Provider::Terraform => "Waits for the agent on it to speak.",
-    }
+fn waits_for(provider: Provider) -> String {
+    Reason::AwaitingAgent { provider }.to_string()
 }
 
 fn silent(since: Time) -> String {
-    format!(
-        "Its agent has not been heard of since {since}: check that \"paddock agent\" runs there, that \
-         it can reach this server, and that its token is good."
-    )
+    Reason::AgentUnreachable { since }.to_string()
 }
 
 /// What is said of what runs on a cluster whose agent is silent.
@@ -276,7 +267,7 @@ mod tests {
             way.push(ask);
             // Asking to make it begins the way; the answers take it further.
             let next = match ask {
-                Ask::Create => Some((Status::Provisioning, "Begun.")),
+                Ask::Create => Some((Status::Provisioning, "Begun.".to_owned())),
                 _ => done(status, ask, Provider::Kubernetes),
             };
             let Some((next, reason)) = next else { break };

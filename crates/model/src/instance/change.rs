@@ -35,18 +35,76 @@ pub struct Against<'a> {
     pub now: Time,
 }
 
-/// Why a change is not possible, with its number in the fleet managers' catalogue.
+/// Why a change is not possible. The sentences are for users.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{reason}")]
-pub struct Refused {
-    /// The number.
-    pub code: u16,
-    /// A sentence.
-    pub reason: String,
-}
-
-fn refused<T>(code: u16, reason: impl Into<String>) -> Result<T, Refused> {
-    Err(Refused { code, reason: reason.into() })
+pub enum Refused {
+    /// No field is named.
+    #[error("Name at least one field to change.")]
+    Nothing,
+    /// The retention can't be read.
+    #[error("'{}' is no amount of bytes, like 100Gi.", .0.escape_default())]
+    NotBytes(String),
+    /// The retention would become less.
+    #[error("It keeps {current} bytes now; that can only become more.")]
+    RetentionShrinks {
+        /// How much it is now.
+        current: i64,
+    },
+    /// In this status nothing can be changed.
+    #[error("It can't be changed while it is {0}.")]
+    Fixed(Status),
+    /// This version is being changed already.
+    #[error("Its {word} version is being changed already; wait for that.")]
+    Upgrading {
+        /// What the kind calls it.
+        word: String,
+    },
+    /// Its cluster does not have the operator.
+    #[error("Its cluster can't run the operator '{}'.", .0.escape_default())]
+    UnknownOperator(String),
+    /// The operator does not have the version.
+    #[error("The operator {operator} can't run '{}'; it runs {offered}.", .version.escape_default())]
+    UnknownVersion {
+        /// The operator.
+        operator: String,
+        /// The version that was asked for.
+        version: String,
+        /// The versions that it has.
+        offered: String,
+    },
+    /// The protocol would become older.
+    #[error("The protocol {new} is older than {now}.")]
+    OlderProtocol {
+        /// The protocol that was asked for.
+        new: String,
+        /// The protocol now.
+        now: String,
+    },
+    /// The protocol would be newer than the service.
+    #[error("The protocol {protocol} is newer than the version {service}.")]
+    NewerProtocol {
+        /// The protocol that was asked for.
+        protocol: String,
+        /// The version of the service.
+        service: String,
+    },
+    /// The service would become older.
+    #[error("The version {new} is older than {now}.")]
+    OlderService {
+        /// The version that was asked for.
+        new: String,
+        /// The version now.
+        now: String,
+    },
+    /// It is not ready, so that it can't be suspended.
+    #[error("Only what is ready can be suspended; it is {0}.")]
+    NotReady(Status),
+    /// It is not suspended, so that it can't be resumed.
+    #[error("Only what is suspended can be resumed; it is {0}.")]
+    NotSuspended(Status),
+    /// It is deleted soon, so that it can't be resumed.
+    #[error("It ends soon, because nobody is entitled to it any more: it can't be resumed.")]
+    Expiring,
 }
 
 /// The instance as it shall be, and where it goes, with the reason.
@@ -56,7 +114,7 @@ pub fn check(
     against: Against<'_>,
 ) -> Result<(Instance, Option<(Status, String)>), Refused> {
     if *change == Change::default() {
-        return refused(37, "Name at least one field to change.");
+        return Err(Refused::Nothing);
     }
     let mut now = seen.clone();
     if let Some(text) = &change.retention {
@@ -79,23 +137,18 @@ fn retention(seen: &Instance, text: &str, of_size: Option<i64>) -> Result<i64, R
     let parsed: Option<crate::Quantity> = text.parse().ok();
     let bytes = parsed.filter(|it| it.milli() % 1000 == 0).map(|it| it.milli() / 1000);
     let Some(bytes) = bytes else {
-        return refused(
-            37,
-            format!("'{}' is no amount of bytes, like 100Gi.", text.escape_default()),
-        );
+        return Err(Refused::NotBytes(text.to_owned()));
     };
     let current = seen.detail.retention_bytes.or(of_size).unwrap_or_default();
     if bytes < current {
-        return refused(37, format!("It keeps {current} bytes now; that can only become more."));
+        return Err(Refused::RetentionShrinks { current });
     }
     Ok(bytes)
 }
 
 fn is_changeable(status: Status) -> Result<(), Refused> {
     match status {
-        Status::Accepted | Status::Deleting => {
-            refused(8, format!("It can't be changed while it is {status}."))
-        }
+        Status::Accepted | Status::Deleting => Err(Refused::Fixed(status)),
         _ => Ok(()),
     }
 }
@@ -109,10 +162,7 @@ fn is_not_upgrading(seen: &Instance, change: &Change, kind: &Kind) -> Result<(),
         ("protocol", protocol, &change.protocol),
     ] {
         if asked.is_some() && seen.detail.upgrading.iter().any(|one| one == part) {
-            return refused(
-                8,
-                format!("Its {word} version is being changed already; wait for that."),
-            );
+            return Err(Refused::Upgrading { word: word.to_owned() });
         }
     }
     Ok(())
@@ -135,14 +185,13 @@ fn versions(seen: &Instance, change: &Change, against: Against<'_>) -> Result<Ve
     let protocol = if actual.protocol.is_empty() { &before.protocol } else { &actual.protocol };
     let service = if actual.service.is_empty() { &before.service } else { &actual.service };
     if is_older(&new.protocol, protocol) {
-        return refused(8, format!("The protocol {} is older than {protocol}.", new.protocol));
+        return Err(Refused::OlderProtocol { new: new.protocol, now: protocol.clone() });
     }
     if by_numbers(major_minor(&new.protocol), major_minor(&new.service)).is_gt() {
-        let (protocol, service) = (&new.protocol, &new.service);
-        return refused(8, format!("The protocol {protocol} is newer than the version {service}."));
+        return Err(Refused::NewerProtocol { protocol: new.protocol, service: new.service });
     }
     if is_older(major_minor(&new.service), major_minor(service)) {
-        return refused(8, format!("The version {} is older than {service}.", new.service));
+        return Err(Refused::OlderService { new: new.service, now: service.clone() });
     }
     Ok(new)
 }
@@ -150,19 +199,16 @@ fn versions(seen: &Instance, change: &Change, against: Against<'_>) -> Result<Ve
 fn is_offered(new: &Versions, against: Against<'_>) -> Result<(), Refused> {
     let offered = against.offered.iter().find(|one| one.operator == new.operator);
     let Some(offered) = offered.filter(|one| one.is_ready) else {
-        let reason =
-            format!("Its cluster can't run the operator '{}'.", new.operator.escape_default());
-        return refused(8, reason);
+        return Err(Refused::UnknownOperator(new.operator.clone()));
     };
     let lists = [(&offered.services, &new.service), (&offered.protocols, &new.protocol)];
     for (list, asked) in lists {
         if !asked.is_empty() && !list.contains(asked) {
-            let (asked, list) = (asked.escape_default(), list.join(", "));
-            let operator = &new.operator;
-            return refused(
-                8,
-                format!("The operator {operator} can't run '{asked}'; it runs {list}."),
-            );
+            return Err(Refused::UnknownVersion {
+                operator: new.operator.clone(),
+                version: asked.clone(),
+                offered: list.join(", "),
+            });
         }
     }
     Ok(())
@@ -180,26 +226,17 @@ fn suspension(
 ) -> Result<(Status, String), Refused> {
     if rest {
         if seen.status != Status::Ready {
-            return refused(
-                8,
-                format!("Only what is ready can be suspended; it is {}.", seen.status),
-            );
+            return Err(Refused::NotReady(seen.status));
         }
         return Ok((Status::Suspending, "It shall rest: an administrator said so.".into()));
     }
     if seen.status != Status::Suspended {
-        return refused(
-            8,
-            format!("Only what is suspended can be resumed; it is {}.", seen.status),
-        );
+        return Err(Refused::NotSuspended(seen.status));
     }
     let grace = against.kind.grace_days(&seen.instance_type, &seen.detail.billing.model);
     let last = seen.expires_at.map(|end| end - Duration::from_hours(24 * u64::from(grace)));
     if last.is_some_and(|last| against.now >= last) {
-        return refused(
-            8,
-            "It ends soon, because nobody is entitled to it any more: it can't be resumed.",
-        );
+        return Err(Refused::Expiring);
     }
     Ok((Status::Resuming, "It shall work again: an administrator said so.".into()))
 }

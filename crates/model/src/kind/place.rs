@@ -35,17 +35,6 @@ pub enum PlaceError {
     },
 }
 
-impl PlaceError {
-    /// The number of the error in the fleet managers' catalogue.
-    pub fn code(&self) -> u16 {
-        match self {
-            PlaceError::UnknownCloud { .. } => 30,
-            PlaceError::UnknownRegion { .. } => 31,
-            PlaceError::TypeNotThere { .. } => 41,
-        }
-    }
-}
-
 impl Kind {
     /// The cloud and the region with these names; an empty name means the default.
     pub fn place(&self, cloud: &str, region: &str) -> Result<(&Cloud, &Region), PlaceError> {

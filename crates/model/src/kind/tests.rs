@@ -124,23 +124,17 @@ fn places() {
     };
     assert_eq!(found("", ""), Ok("local/local".into()));
     assert_eq!(found("aws", ""), Ok("aws/us-east-1".into()));
-    for (cloud, region, code, reason) in [
-        (
-            "ibm",
-            "",
-            30,
-            "the cloud provider \"ibm\" is not supported; supported are local, aws, gcp",
-        ),
-        ("", "us-east-1", 31, "the region \"us-east-1\" is not supported; local has local"),
+    for (cloud, region, reason) in [
+        ("ibm", "", "the cloud provider \"ibm\" is not supported; supported are local, aws, gcp"),
+        ("", "us-east-1", "the region \"us-east-1\" is not supported; local has local"),
         (
             "aws",
             "eu-west-1",
-            41,
             "developer instances are not supported in the region eu-west-1 of aws",
         ),
     ] {
         let error = found(cloud, region).unwrap_err();
-        assert_eq!((error.code(), error.to_string().as_str()), (code, reason));
+        assert_eq!(error.to_string(), reason);
     }
 }
 

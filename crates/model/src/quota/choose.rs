@@ -99,23 +99,6 @@ pub enum Denied {
     NoTrials,
 }
 
-impl Denied {
-    /// The number of the error in the fleet managers' catalogue.
-    pub fn code(&self) -> u16 {
-        match self {
-            Denied::PlanMalformed
-            | Denied::PlanOfOtherType { .. }
-            | Denied::EnterpriseNeedsCluster => 21,
-            // The reference answers with 9, a failure of the server; it is the request's.
-            Denied::UnknownBillingModel { .. } => 37,
-            Denied::UnknownSize { .. } => 42,
-            Denied::ClusterNeedsEnterprise(_) => 43,
-            Denied::NoQuota { .. } => 120,
-            Denied::NoTrials => 4,
-        }
-    }
-}
-
 /// Decides what a request gets.
 ///
 /// `grants` are those of the requester's holder, none when it has no entry. With `is_limited` they

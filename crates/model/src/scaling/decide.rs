@@ -139,7 +139,7 @@ fn failed(seen: &Seen, because: &str, now: Time) -> Option<Decision> {
     if count >= MOST_FAILURES {
         return Some(Decision::stay(format!(
             "Would grow, because {because}; but {count} clusters have failed, the last one is {name}: \
-             see why with \"paddock cluster show\", mend it, and delete them."
+             fix the cause and delete them."
         )));
     }
     let again = last.since + backoff(count);

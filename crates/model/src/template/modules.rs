@@ -33,7 +33,7 @@ pub fn check_modules(
 
 fn comes_along(source: &str, files: &BTreeMap<String, Vec<u8>>) -> Result<(), String> {
     if files.is_empty() {
-        let how = "publish the folder: paddock template publish DIR, or a tar of it";
+        let how = "publish its folder as a tar archive";
         return Err(format!("the module {source} must come along with the template; {how}"));
     }
     // What an expression names is known once it has a value.

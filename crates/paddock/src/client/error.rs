@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use super::hint;
 use super::problem::Problem;
 use super::table;
 
@@ -139,7 +140,7 @@ impl Refusal {
                 .request_id
                 .as_ref()
                 .map(|id| format!("the server's log says more under request id {id}")),
-            _ => None,
+            _ => self.problem.fields().find_map(hint::of_field),
         }
     }
 }

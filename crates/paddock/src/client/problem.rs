@@ -50,6 +50,11 @@ impl Problem {
         self.errors.iter().any(|one| one.field == field)
     }
 
+    /// The fields of the request that are at fault.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = &str> {
+        self.errors.iter().map(|one| one.field.as_str())
+    }
+
     /// All of it in one line, with the flags of the command line instead of fields.
     pub(crate) fn sentence(&self) -> String {
         let main = if self.detail.is_empty() { &self.title } else { &self.detail };

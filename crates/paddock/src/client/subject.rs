@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::call::Call;
 use super::error::Error;
+use super::hint;
 use super::http::{Answer, Api};
 use super::page;
 use super::print::Printer;
@@ -82,6 +83,10 @@ impl Kind<'_> {
                     format!(r#""paddock {} delete {id}" makes room to try again"#, self.command);
                 Error::failed_but(what, again)
             }
+            "cluster" => match hint::of_cluster(id, "failed", None) {
+                Some(next) => Error::failed_but(what, next),
+                None => Error::failed(what),
+            },
             _ => Error::failed(what),
         }
     }

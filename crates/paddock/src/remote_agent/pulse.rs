@@ -76,7 +76,9 @@ impl Pulse {
                     (was_heard, kept) = (true, heard.capacity_kept);
                 }
                 Err(Failure::Refused(why)) => {
-                    bail!("{} refuses this agent: {why}", self.connection.address())
+                    let server = self.connection.address();
+                    let next = "\"paddock cluster token\" prints another token";
+                    bail!("{server} refuses this agent: {why} ({next})")
                 }
                 Err(Failure::Passing(error)) => {
                     was_heard = false;

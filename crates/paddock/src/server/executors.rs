@@ -28,6 +28,17 @@ pub(super) struct Built {
     pub(super) probe: Arc<dyn Probe>,
 }
 
+/// The setting that an executor lacks on this server.
+pub(super) fn missing(executor: Executor) -> String {
+    let setting = match executor {
+        Executor::Terraform => "install terraform or tofu, or set --terraform-program",
+        Executor::ConsulKv => "set --consul-addr",
+        Executor::VaultSecret => "set --vault-addr and --vault-token",
+        Executor::Service | Executor::Deployment | Executor::Command => "no setting is needed",
+    };
+    format!("Executor {executor} is not configured: {setting}, then restart the server.")
+}
+
 /// Builds them; those with a guard are added to `watched`.
 pub(super) fn build(
     settings: &Settings,

@@ -186,7 +186,7 @@ on_both_engines! {
         let far_path = format!("clusters/{far}");
         let lost = world.until(&far_path, |now| now["status"] == "unreachable").await;
         let reason = lost["status_reason"].as_str().unwrap();
-        assert!(reason.contains("has not been heard of since"), "{reason}");
+        assert!(reason.contains("No heartbeat from the agent since"), "{reason}");
         world.until_on(&deployment, &near).await;
         // Until it went, it said what was last known of it, and that this was all.
         let history = world.ann.get(&format!("/api/v1/deployments/{deployment}/history")).await;

@@ -314,6 +314,32 @@ fn kinds_are_data_the_code_names_none() {
     }
 }
 
+/// What commands and flags are called is the binary's business: `paddock::client::hint` adds them.
+#[test]
+fn the_core_names_no_command_and_no_flag() {
+    let inner = ["crates/model/src/", "crates/store/src/", "crates/engine/src/"];
+    let is_core = |name: &&String| is_code(name) && inner.iter().any(|part| name.starts_with(part));
+    for name in files().iter().filter(is_core) {
+        let text = fs::read_to_string(root().join(name)).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            assert!(!names_command(line), "{name} names a command or a flag: {line}");
+        }
+    }
+}
+
+fn names_command(line: &str) -> bool {
+    // A text may go on in the next line.
+    let begins = |text: &str| text.starts_with(|c: char| c.is_ascii_lowercase() || c == '\\');
+    let has_command =
+        line.match_indices("paddock ").any(|(at, found)| begins(&line[at + found.len()..]));
+    let has_flag = line.match_indices("--").any(|(at, found)| {
+        let is_inside = line[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '-');
+        !is_inside && begins(&line[at + found.len()..])
+    });
+    has_command || has_flag
+}
+
 fn is_source(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|end| end == "rs")
 }

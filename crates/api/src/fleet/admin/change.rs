@@ -88,8 +88,7 @@ pub(crate) async fn admin_instance_update(
     let offered = offered(&mut tx, kind, &seen).await?;
     let retention_bytes = kept(kind, &seen);
     let against = Against { kind, offered: &offered, retention_bytes, now: tx.now() };
-    let (mut now, step) = check(&seen, &change, against)
-        .map_err(|refused| Error::new(refused.code, refused.reason))?;
+    let (mut now, step) = check(&seen, &change, against)?;
     match step {
         Some((to, reason)) => instance::advance(&mut tx, &mut now, to, &reason).await?,
         None => instance::save(&mut tx, &mut now, "updated").await?,

@@ -56,10 +56,7 @@ impl Registration {
         let machines = self.machines(&format!("{}_machine_pool_node_count", kind.name))?;
         let is_private = self.is_private(&format!("access_{}_via_private_network", kind.plural))?;
         let text = |of: &Option<String>| of.clone().unwrap_or_default();
-        let (cloud, region) =
-            kind.place(&text(&self.cloud_provider), &text(&self.region)).map_err(|error| {
-                Error::new(error.code(), crate::fleet::error::sentence(&error.to_string()))
-            })?;
+        let (cloud, region) = kind.place(&text(&self.cloud_provider), &text(&self.region))?;
         let new = NewCluster {
             name: self.cluster_id.clone(),
             provider: Provider::Agent,

@@ -83,27 +83,21 @@ fn chosen(kind: &Kind, choice: Choice, place: Place) -> Chosen<'_> {
 fn place(kind: &Kind, assigned: &Choice, wanted: &Wanted) -> Result<Place, Refused> {
     let cloud = wanted.cloud_provider.as_deref().unwrap_or_default();
     let region = wanted.region.as_deref().unwrap_or_default();
-    let found = kind.place_for(&assigned.instance_type, cloud, region).map_err(|error| {
-        let field = if error.code() == 30 { "cloud_provider" } else { "region" };
-        Refused::asked(error.code(), field, error.to_string())
-    });
-    let (cloud, region) = found?;
+    let (cloud, region) = kind.place_for(&assigned.instance_type, cloud, region)?;
     Ok(Place { cloud_provider: cloud.name.clone(), region: region.name.clone(), pinned_to: None })
 }
 
 /// Where a request must say that an instance spans zones, it may not say no.
 fn must_span_zones(kind: &Kind, wanted: &Wanted) -> Result<(), Refused> {
     if kind.offers.multi_az == MultiAz::Asked && wanted.multi_az == Some(false) {
-        let reason = "only instances that span zones are supported: multi_az must be true";
-        return Err(Refused::asked(35, "multi_az", reason));
+        return Err(Refused::MustSpanZones);
     }
     Ok(())
 }
 
 fn must_have_account(wanted: &Wanted) -> Result<(), Refused> {
     if wanted.marketplace.is_some() && wanted.billing_account.is_none() {
-        let reason = "a marketplace needs the billing account there: give billing_cloud_account_id";
-        return Err(Refused::asked(43, "billing_cloud_account_id", reason));
+        return Err(Refused::BillingAccountMissing);
     }
     Ok(())
 }
@@ -118,11 +112,7 @@ async fn cluster(tx: &mut Tx, asker: &Asker<'_>, named: &str) -> Result<Place, R
     let found = all
         .into_iter()
         .find(|one| one.organization_id == own && is_it(one.id, one.foreign_id.as_deref()));
-    let cluster = found.ok_or_else(|| {
-        let reason =
-            format!("the organization has no cluster \"{}\" of its own", named.escape_default());
-        Refused::asked(24, "cluster_id", reason)
-    })?;
+    let cluster = found.ok_or_else(|| Refused::UnknownCluster(named.to_owned()))?;
     Ok(Place {
         cloud_provider: cluster.cloud_provider,
         region: cluster.region,

@@ -34,8 +34,9 @@ fn after(
     check(seen, change, Against { kind, offered: &offers, retention_bytes: Some(100), now: NOON })
 }
 
-fn code(seen: &Instance, change: &Change) -> u16 {
-    after(seen, change).map_or_else(|refused| refused.code, |_| 0)
+/// Why a change is refused; nothing if it is not.
+fn refusal(seen: &Instance, change: &Change) -> Option<Refused> {
+    after(seen, change).err()
 }
 
 fn rest(suspended: bool) -> Change {
@@ -51,15 +52,18 @@ fn the_first_thing_that_is_wrong_is_what_is_said() {
         ..Change::default()
     };
     let bad_late = Change { retention: Some("200".into()), ..bad_all.clone() };
-    assert_eq!(code(&running(Status::Accepted), &Change::default()), 37);
-    assert_eq!(code(&running(Status::Accepted), &bad_all), 37);
-    assert_eq!(code(&running(Status::Accepted), &bad_late), 8);
-    let reason = |seen: &Instance| after(seen, &bad_late).unwrap_err().reason;
-    assert!(reason(&running(Status::Accepted)).contains("while it is accepted"));
     let mut upgrading = running(Status::Ready);
     upgrading.detail.upgrading = vec!["operator".into()];
-    assert!(reason(&upgrading).contains("changed already"));
-    assert!(reason(&running(Status::Ready)).contains("can't run the operator"));
+    let accepted = running(Status::Accepted);
+    for (seen, change, expected) in [
+        (&accepted, &Change::default(), Refused::Nothing),
+        (&accepted, &bad_all, Refused::NotBytes("x".into())),
+        (&accepted, &bad_late, Refused::Fixed(Status::Accepted)),
+        (&upgrading, &bad_late, Refused::Upgrading { word: "strimzi".into() }),
+        (&running(Status::Ready), &bad_late, Refused::UnknownOperator("op-9".into())),
+    ] {
+        assert_eq!(refusal(seen, change), Some(expected));
+    }
 }
 
 #[test]
@@ -67,20 +71,21 @@ fn retention_grows() {
     for (text, expected) in [
         ("100", Ok(100)),
         ("1Ki", Ok(1024)),
-        ("99", Err(37)),
-        ("100m", Err(37)),
-        ("", Err(37)),
-        ("a lot", Err(37)),
-        ("-1", Err(37)),
+        ("99", Err(Refused::RetentionShrinks { current: 100 })),
+        ("100m", Err(Refused::NotBytes("100m".into()))),
+        ("", Err(Refused::NotBytes(String::new()))),
+        ("a lot", Err(Refused::NotBytes("a lot".into()))),
+        ("-1", Err(Refused::NotBytes("-1".into()))),
     ] {
         let change = Change { retention: Some(text.into()), ..Change::default() };
         let found = after(&running(Status::Ready), &change);
         let found = found.map(|(now, _)| now.detail.retention_bytes.unwrap());
-        assert_eq!(found.map_err(|refused| refused.code), expected, "{text}");
+        assert_eq!(found, expected, "{text}");
     }
     let mut more = running(Status::Ready);
     more.detail.retention_bytes = Some(500);
-    assert_eq!(code(&more, &Change { retention: Some("400".into()), ..Change::default() }), 37);
+    let less = Change { retention: Some("400".into()), ..Change::default() };
+    assert_eq!(refusal(&more, &less), Some(Refused::RetentionShrinks { current: 500 }));
 }
 
 #[test]
@@ -88,7 +93,8 @@ fn statuses_that_can_be_changed() {
     let change = Change { retention: Some("1Gi".into()), ..Change::default() };
     for &status in Status::ALL {
         let is_fixed = matches!(status, Status::Accepted | Status::Deleting);
-        assert_eq!(code(&running(status), &change), if is_fixed { 8 } else { 0 }, "{status}");
+        let expected = is_fixed.then_some(Refused::Fixed(status));
+        assert_eq!(refusal(&running(status), &change), expected);
     }
 }
 
@@ -100,28 +106,39 @@ fn what_is_being_upgraded_is_left_alone() {
         ("protocol", Change { protocol: Some("3.9".into()), ..Change::default() }),
     ] {
         let mut seen = running(Status::Ready);
-        assert_eq!(code(&seen, &change), 0, "{part}");
+        assert_eq!(refusal(&seen, &change), None, "{part}");
         seen.detail.upgrading = vec![part.into()];
-        assert_eq!(code(&seen, &change), 8, "{part}");
+        assert!(matches!(refusal(&seen, &change), Some(Refused::Upgrading { .. })), "{part}");
         seen.detail.upgrading = vec!["other".into()];
-        assert_eq!(code(&seen, &change), 0, "{part}");
+        assert_eq!(refusal(&seen, &change), None, "{part}");
     }
 }
 
 #[test]
 fn versions_that_go_together() {
+    let newer = |protocol: &str, service: &str| {
+        let (protocol, service) = (protocol.into(), service.into());
+        Some(Refused::NewerProtocol { protocol, service })
+    };
+    let older = Refused::OlderProtocol { new: "3.8".into(), now: "3.9".into() };
+    let not_offered = |version: &str, offered: &str| Refused::UnknownVersion {
+        operator: "op-1".into(),
+        version: version.into(),
+        offered: offered.into(),
+    };
+    let no_operator = |name: &str| Some(Refused::UnknownOperator(name.into()));
     for (operator, service, protocol, expected) in [
-        ("op-2", "3.9.0", "3.9", 0),
-        ("op-1", "3.10.0", "3.9", 0),
-        ("op-1", "3.10.0", "3.10", 0),
-        ("op-1", "3.9.0", "3.10", 8),
-        ("op-1", "3.9.0", "3.8", 8),
-        ("op-1", "3.8.1", "3.9", 8),
-        ("op-1", "3.11.0", "3.9", 8),
-        ("op-1", "3.10.0", "3.11", 8),
-        ("op-3", "3.9.0", "3.9", 8),
-        ("op-9", "3.9.0", "3.9", 8),
-        ("", "3.9.0", "3.9", 8),
+        ("op-2", "3.9.0", "3.9", None),
+        ("op-1", "3.10.0", "3.9", None),
+        ("op-1", "3.10.0", "3.10", None),
+        ("op-1", "3.9.0", "3.10", newer("3.10", "3.9.0")),
+        ("op-1", "3.9.0", "3.8", Some(older)),
+        ("op-1", "3.8.1", "3.9", newer("3.9", "3.8.1")),
+        ("op-1", "3.11.0", "3.9", Some(not_offered("3.11.0", "3.8.1, 3.9.0, 3.10.0"))),
+        ("op-1", "3.10.0", "3.11", Some(not_offered("3.11", "3.8, 3.9, 3.10"))),
+        ("op-3", "3.9.0", "3.9", no_operator("op-3")),
+        ("op-9", "3.9.0", "3.9", no_operator("op-9")),
+        ("", "3.9.0", "3.9", no_operator("")),
     ] {
         let change = Change {
             operator: Some(operator.into()),
@@ -129,7 +146,7 @@ fn versions_that_go_together() {
             protocol: Some(protocol.into()),
             ..Change::default()
         };
-        let found = code(&running(Status::Ready), &change);
+        let found = refusal(&running(Status::Ready), &change);
         assert_eq!(found, expected, "{operator} {service} {protocol}");
     }
 }
@@ -138,9 +155,9 @@ fn versions_that_go_together() {
 fn resting_and_waking() {
     for &status in Status::ALL {
         let (to_rest, to_wake) =
-            (code(&running(status), &rest(true)), code(&running(status), &rest(false)));
-        assert_eq!(to_rest, if status == Status::Ready { 0 } else { 8 }, "{status}");
-        assert_eq!(to_wake, if status == Status::Suspended { 0 } else { 8 }, "{status}");
+            (refusal(&running(status), &rest(true)), refusal(&running(status), &rest(false)));
+        assert_eq!(to_rest.is_none(), status == Status::Ready, "{status}");
+        assert_eq!(to_wake.is_none(), status == Status::Suspended, "{status}");
     }
     let (now, step) = after(&running(Status::Ready), &rest(true)).unwrap();
     assert_eq!((now.detail.rest, step.unwrap().0), (Some(Rest::Asked), Status::Suspending));
@@ -154,8 +171,12 @@ fn resting_and_waking() {
 fn what_ends_within_the_grace_is_not_woken() {
     // A standard instance has seven days of grace.
     let day = Duration::from_hours(24);
-    for (end, expected) in [(NOON + day * 8, 0), (NOON + day * 7, 8), (NOON, 8)] {
+    for (end, expected) in [
+        (NOON + day * 8, None),
+        (NOON + day * 7, Some(Refused::Expiring)),
+        (NOON, Some(Refused::Expiring)),
+    ] {
         let seen = Instance { expires_at: Some(end), ..running(Status::Suspended) };
-        assert_eq!(code(&seen, &rest(false)), expected, "{end}");
+        assert_eq!(refusal(&seen, &rest(false)), expected, "{end}");
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::super::format::{self, Usage};
+use super::super::hint;
 use super::super::table::{self, Table};
 
 /// The part of a cluster that the client shows.
@@ -89,11 +90,15 @@ fn status(cluster: &Cluster) -> String {
 
 /// All of one cluster.
 pub(super) fn details(cluster: &Cluster) -> String {
-    let fields = table::fields(&[
+    let mut fields = vec![
         ("ID", cluster.id.clone()),
         ("NAME", cluster.name.clone()),
         ("STATUS", status(cluster)),
         ("REASON", format::optional(cluster.status_reason.as_ref())),
+    ];
+    let next = hint::of_cluster(&cluster.id, &cluster.status, cluster.provider.as_deref());
+    fields.extend(next.map(|next| ("HINT", next)));
+    fields.extend([
         ("SHARED", format::yes_or_no(cluster.shared)),
         ("PROVIDER", format::optional(cluster.provider.as_ref())),
         ("CLOUD", format::optional(cluster.cloud_provider.as_ref())),
@@ -102,6 +107,7 @@ pub(super) fn details(cluster: &Cluster) -> String {
         ("DEPLOYMENTS", cluster.deployments.to_string()),
         ("CREATED", format::time(cluster.created_at.as_deref())),
     ]);
+    let fields = table::fields(&fields);
     format!("{fields}\n{}{}", capacity(&cluster.capacity), nodes(&cluster.nodes))
 }
 

@@ -1,0 +1,361 @@
+//! One example of every variant: it survives JSON, and its message is a sentence.
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{Resources, Xid, cluster, deployment, environment, instance, resource};
+
+const NOON: Time = Time(1_800_000_000_123_456);
+
+fn organization(n: u32) -> OrganizationId {
+    OrganizationId(Xid::new(n, [0; 5], 0))
+}
+
+fn deployment_id() -> DeploymentId {
+    DeploymentId(Xid::new(7, [0; 5], 0))
+}
+
+fn cpu(text: &str) -> Resources {
+    [("cpu".to_owned(), text.parse().unwrap())].into_iter().collect()
+}
+
+fn boxed<T>(value: T) -> Box<T> {
+    Box::new(value)
+}
+
+fn user() -> By {
+    By::User { name: "alice".into() }
+}
+
+fn of_deployments() -> Vec<deployment::Reason> {
+    use deployment::Pull;
+    use deployment::Reason::*;
+    let (yard, needs) = (|| Some("yard".to_owned()), || cpu("1.5"));
+    let by = Who::seen_by(organization(1), organization(1), (deployment_id(), "urgent", 10));
+    let oom = || OOMKilled { limit_bytes: Some(16 << 20) };
+    vec![
+        AsExpected,
+        AwaitingPlacement,
+        InsufficientCapacity {
+            needs: needs(),
+            cluster: yard(),
+            node: Some("a".into()),
+            missing: cpu("1.1"),
+            estimated_start: Some(NOON),
+        },
+        CapacityReserved { needs: needs(), cluster: None },
+        ExceedsCapacity { needs: needs(), cluster: yard(), missing: cpu("1") },
+        NoMatchingNode { cluster: yard() },
+        ClusterNotReady { cluster: "yard".into(), status: cluster::Status::Provisioning },
+        AwaitingPreemption { cluster: yard() },
+        PreemptionBudgetExceeded { limit: 10, cluster: None },
+        Preempted { by, needs: cpu("0.3"), cluster: yard() },
+        Preempted { by: Who::OtherOrganization, needs: needs(), cluster: None },
+        ClusterDraining { cluster: "yard".into() },
+        Evicted { cluster: "yard".into() },
+        ClusterUnreachable { since: Some(NOON), last: boxed(AsExpected) },
+        Placed { clusters: vec!["yard".into(), "duo".into()] },
+        ReservesCapacity { cluster: yard() },
+        AwaitingAgent,
+        Suspending,
+        CrashLoopBackOff { last: boxed(oom()), retry_in_ms: Some(4000), restarts: Some(3) },
+        Exited { exit_code: Some(139), signal: Some("11 (SIGSEGV)".into()), oom_limit_bytes: None },
+        Exited { exit_code: None, signal: None, oom_limit_bytes: Some(1000) },
+        oom(),
+        OOMKilled { limit_bytes: None },
+        ImagePullFailed {
+            image: "registry.example/web:9".into(),
+            cause: Pull::NotFound,
+            message: "not found (404).".into(),
+            is_retried: false,
+        },
+        ImagePullFailed {
+            image: "web".into(),
+            cause: Pull::Other,
+            message: String::new(),
+            is_retried: false,
+        },
+        CommandNotFound { command: "serve".into() },
+        CommandNotExecutable { command: "/etc".into() },
+        PortUnavailable { message: "address already in use".into() },
+        StartFailed { message: String::new() },
+        ReadinessCheckFailed {
+            port: Some(80),
+            within_seconds: Some(60),
+            message: "connection refused".into(),
+        },
+        ContainerLost { message: "its container was removed".into() },
+        Unschedulable { message: "0/3 nodes are available".into() },
+        PodFailed { reason: "Evicted".into(), message: "low on disk.".into() },
+        RunForElapsed { seconds: 90 },
+        ReplicaFailed { replica: 1, reason: boxed(oom()) },
+        ReplicaFailed { replica: 1, reason: boxed(AsExpected) },
+        CrashLoopBackOff { last: boxed(AsExpected), retry_in_ms: None, restarts: None },
+        SiblingFailed { replica: 1 },
+        ReplicasUnavailable { running: 1, replicas: 3, pending: Some(boxed(AwaitingPlacement)) },
+        ScaledDown,
+        DeletionRequested { by: None },
+        Reported { message: "It runs.".into() },
+    ]
+}
+
+fn of_clusters() -> Vec<cluster::Reason> {
+    use cluster::Provider;
+    use cluster::Reason::*;
+    let message = || "403 Forbidden".to_owned();
+    vec![
+        AsExpected,
+        Progressing { message: "Terraform creates 3 of 9".into() },
+        InstallingAgent,
+        AwaitingAgent { provider: Provider::Agent },
+        AgentNotReady,
+        AgentUnreachable { since: NOON },
+        BackendNotConfigured { provider: Provider::Terraform },
+        BackendUnavailable { message: message() },
+        BackendRefused { message: message() },
+        DeadlineExceeded { last: boxed(AwaitingAgent { provider: Provider::Kubernetes }) },
+        RepairFailed { message: message() },
+        DestroyFailed { message: message() },
+        LeftBehind { message: message() },
+        Draining { moving: 2, without_capacity: 0, pinned: 1, third_party: 0 },
+        Drained,
+        RetryRequested,
+        DeletionRequested { by: Some(user()) },
+        Reported { message: "It can host".into() },
+    ]
+}
+
+fn of_instances() -> Vec<instance::Reason> {
+    use instance::External;
+    use instance::Reason::*;
+    let (yard, message) = (|| "yard".to_owned(), || "no answer within 5 s".to_owned());
+    let oom = || deployment::Reason::OOMKilled { limit_bytes: None };
+    vec![
+        AsExpected,
+        AwaitingPlacement,
+        DeploymentPending { reason: deployment::Reason::AwaitingPlacement },
+        DeploymentFailed { reason: oom() },
+        DeploymentFailed { reason: deployment::Reason::AsExpected },
+        InsufficientCapacity { cluster: yard() },
+        VersionsUnknown { cluster: yard() },
+        Placed { cluster: yard() },
+        PlacementLost { deployment: Some(deployment::Reason::Evicted { cluster: yard() }) },
+        DeadlineExceeded { after_seconds: 3600, last: boxed(AwaitingPlacement) },
+        AwaitingAgent { cluster: yard() },
+        AgentNotResponding { cluster: Some(yard()), due: NOON },
+        AgentError { message: String::new() },
+        BackendUnavailable { system: External::Dns, message: message() },
+        BackendRefused { system: External::Sso, message: message() },
+        KindNotFound { kind: "kafka".into() },
+        Repaired { objects: vec!["a.example".into()] },
+        SuspensionRequested { by: Some(By::Administrator { name: None }) },
+        ResumeRequested { by: Some(By::Administrator { name: Some("root".into()) }) },
+        EntitlementExpired { message: "its grant ended".into(), delete_at: Some(NOON) },
+        EntitlementRestored,
+        TrialExpired,
+        OwnerDenied { owner: "alice".into() },
+        CleaningUp,
+        DeletionRequested { by: Some(By::Environment { name: "shop".into() }) },
+        Reported { message: "Why not".into() },
+    ]
+}
+
+fn of_resources() -> Vec<resource::Reason> {
+    use resource::Reason::*;
+    let (web, message) = (|| "web".to_owned(), || "permission denied".to_owned());
+    let oom = || deployment::Reason::OOMKilled { limit_bytes: None };
+    vec![
+        AsExpected,
+        ConcurrencyLimit { limit: 8 },
+        DependencyPending { resource: web() },
+        DependencyFailed { resource: web() },
+        DependentExists { resource: web(), failed: true },
+        AwaitingOthers,
+        Planned { why: "image differs".into() },
+        Progressing { message: "Terraform begins.".into() },
+        DeploymentPending {
+            status: deployment::Status::Queued,
+            reason: deployment::Reason::AwaitingPlacement,
+        },
+        DeploymentFailed { reason: oom() },
+        InstancePending {
+            status: instance::Status::Preparing,
+            reason: instance::Reason::AsExpected,
+        },
+        InstanceFailed { reason: instance::Reason::DeploymentFailed { reason: oom() } },
+        Replacing,
+        Recreating,
+        Unchanged,
+        InvalidConfiguration { message: "with.image: must be text".into() },
+        BackendNotConfigured { executor: crate::template::Executor::ConsulKv },
+        BackendUnavailable { message: message(), attempts: 3, retry_at: NOON },
+        BackendRefused { message: message() },
+        QuotaExceeded { message: "deployments per organization: 10 of 10".into() },
+        DeadlineExceeded { message: message() },
+        Cancelling,
+        CancelFailed { message: message() },
+        Cancelled,
+        DestructionQueued { after: Some(boxed(BackendRefused { message: message() })) },
+        RetryRequested,
+        RepairingDrift,
+        DriftDetected { fields: vec!["image".into(), "replicas".into()] },
+        UnexpectedObjects { objects: 1 },
+        ObservationFailed { message: message() },
+        Reported { message: "So".into() },
+    ]
+}
+
+fn of_environments() -> Vec<environment::Reason> {
+    use environment::Reason::*;
+    let failed = resource::Reason::BackendRefused { message: "permission denied".into() };
+    vec![
+        AsExpected,
+        Progressing { done: 1, resources: 3, running: 1 },
+        HealthChecksRunning,
+        HealthCheckFailed { of: "web".into(), message: "http://a answers 503".into() },
+        ResourceFailed { resource: "web".into(), reason: boxed(failed), others: 2 },
+        DependencyCycle { left: 2, resources: 3 },
+        Cancelled { left: Some(1) },
+        Cancelled { left: None },
+        RetryRequested,
+        RepairingDrift { resources: vec!["web".into()] },
+        TtlExpired { expired_at: NOON },
+        DeletionRequested { by: Some(user()) },
+        Reported { message: "So".into() },
+    ]
+}
+
+/// JSON and back, message, and that no code was left out.
+fn check<R>(all: &[R], code: fn(&R) -> &str, codes: &[&str], statuses: &[&str])
+where
+    R: Display + PartialEq + std::fmt::Debug + Serialize + DeserializeOwned,
+{
+    let shown: BTreeSet<&str> = all.iter().map(code).collect();
+    assert_eq!(shown, codes.iter().copied().collect(), "every variant has an example");
+    for reason in all {
+        let json = serde_json::to_value(reason).unwrap();
+        assert_eq!(json["code"], code(reason));
+        assert_eq!(serde_json::from_value::<R>(json).unwrap(), *reason);
+        let message = reason.to_string();
+        assert!(message.is_empty() || message.ends_with('.'), "{message:?}");
+        for flaw in ["  ", "..", " .", "!.", "\n"] {
+            assert!(!message.contains(flaw), "{message:?}");
+        }
+        let bare = message.trim_end_matches('.').trim_start_matches("It is ");
+        let is_status =
+            statuses.iter().any(|status| status.replace('_', " ") == bare.to_lowercase());
+        assert!(!is_status, "{message:?} restates the status");
+        let begins = message.chars().next();
+        let is_foreign =
+            ["Reported", "Progressing", "BackendRefused", "DriftDetected"].contains(&code(reason));
+        assert!(is_foreign || begins.is_none_or(|c| !c.is_lowercase()), "{message:?}");
+        let dialect = ["shall", "It ", "somebody", "mend", "room", "asked for"];
+        assert!(is_foreign || dialect.iter().all(|word| !message.contains(word)), "{message:?}");
+    }
+}
+
+macro_rules! texts {
+    ($status:path) => {{
+        use $status as Status;
+        Status::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>()
+    }};
+}
+
+#[test]
+fn every_reason_survives_json_and_its_message_is_a_sentence() {
+    use cluster::Reason as C;
+    use deployment::Reason as D;
+    use environment::Reason as E;
+    use instance::Reason as I;
+    use resource::Reason as R;
+    check(&of_clusters(), C::code, C::CODES, &texts!(cluster::Status));
+    check(&of_deployments(), D::code, D::CODES, &texts!(deployment::Status));
+    check(&of_environments(), E::code, E::CODES, &texts!(environment::Status));
+    check(&of_instances(), I::code, I::CODES, &texts!(instance::Status));
+    check(&of_resources(), R::code, R::CODES, &texts!(resource::Status));
+}
+
+#[test]
+fn messages_of_the_language_guide() {
+    let message = |code: &str| {
+        let all = of_deployments();
+        all.iter().find(|reason| reason.code() == code).map(ToString::to_string).unwrap()
+    };
+    for (code, expected) in [
+        (
+            "InsufficientCapacity",
+            "Waiting for capacity on yard: needs 1.5 cpu, 1.1 cpu more than is free on node a. \
+             Estimated start 2027-01-15T08:00:00Z.",
+        ),
+        ("Preempted", "Preempted by urgent (priority 10). Restarts when 0.3 cpu is free on yard."),
+        ("OOMKilled", "OOM-killed: exceeded its memory limit of 16 MiB. Raise `ram`."),
+        (
+            "ImagePullFailed",
+            "Image pull failed: registry.example/web:9: not found (404). Check the name and the tag.",
+        ),
+        (
+            "CrashLoopBackOff",
+            "OOM-killed: exceeded its memory limit of 16 MiB. Raise `ram`. Restarting in 4 s \
+             (restart 3).",
+        ),
+        ("ReplicasUnavailable", "1 of 3 replicas running. Waiting for placement."),
+        ("AsExpected", ""),
+    ] {
+        assert_eq!(message(code), expected);
+    }
+}
+
+#[test]
+fn a_reason_of_a_newer_server_is_readable_and_kept() {
+    let newer = json!({"code": "SolarFlare", "message": "sun is active", "until": 3});
+    let read: deployment::Reason = serde_json::from_value(newer.clone()).unwrap();
+    assert_eq!((read.code(), read.cause()), ("SolarFlare", "SolarFlare"));
+    assert_eq!(read.to_string(), "sun is active.");
+    assert_eq!(serde_json::to_value(&read).unwrap(), newer);
+
+    let bare: cluster::Reason = serde_json::from_value(json!({"code": "SolarFlare"})).unwrap();
+    assert_eq!(bare.to_string(), "SolarFlare.");
+
+    // Also one whose fields have changed, and one inside another.
+    let changed = json!({"code": "OOMKilled", "limit_bytes": "much"});
+    let read: deployment::Reason = serde_json::from_value(changed).unwrap();
+    assert_eq!(read.code(), "OOMKilled");
+    let nested = json!({"code": "DeploymentFailed", "reason": newer});
+    let read: instance::Reason = serde_json::from_value(nested).unwrap();
+    assert_eq!((read.code(), read.cause()), ("DeploymentFailed", "SolarFlare"));
+    let not_a_reason: Result<instance::Reason, _> = serde_json::from_value(Value::Null);
+    not_a_reason.unwrap_err();
+}
+
+#[test]
+fn a_workload_of_another_organization_is_never_named() {
+    let urgent = (deployment_id(), "urgent", 10);
+    let other = Who::seen_by(organization(1), organization(2), urgent);
+    assert_eq!(other.to_string(), "a higher-priority workload of another organization");
+    let json = serde_json::to_string(&other).unwrap();
+    assert!(!json.contains("urgent") && !json.contains(&deployment_id().to_string()), "{json}");
+    let own = Who::seen_by(organization(1), organization(1), urgent);
+    assert_eq!(own.to_string(), "urgent (priority 10)");
+}
+
+#[test]
+fn the_innermost_cause_is_known() {
+    let killed = deployment::Reason::OOMKilled { limit_bytes: None };
+    let failed = instance::Reason::DeploymentFailed {
+        reason: deployment::Reason::ReplicaFailed { replica: 2, reason: boxed(killed) },
+    };
+    let failed = boxed(resource::Reason::InstanceFailed { reason: failed });
+    let whole =
+        environment::Reason::ResourceFailed { resource: "web".into(), reason: failed, others: 0 };
+    assert_eq!((whole.code(), whole.cause()), ("ResourceFailed", "OOMKilled"));
+    assert_eq!(
+        whole.to_string(),
+        "Resource web failed: Instance failed: Deployment failed. Replica 2: OOM-killed: the node \
+         ran out of memory. Fix the cause and retry, or destroy the environment."
+    );
+}
