@@ -1,6 +1,7 @@
 //! Values as people read them.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use serde::Deserialize;
 use serde_json::{Number, Value};
@@ -14,10 +15,11 @@ pub(crate) struct Usage {
 }
 
 /// An amount of a resource: memory with a binary unit, all else as it is.
-pub(crate) fn quantity(kind: &str, amount: &Number) -> String {
-    match amount.as_f64() {
-        Some(bytes) if kind == "ram" => size(bytes),
-        _ => amount.to_string(),
+pub(crate) fn quantity(kind: &str, amount: &impl Display) -> String {
+    let text = amount.to_string();
+    match text.parse() {
+        Ok(bytes) if kind == "ram" => size(bytes),
+        _ => text,
     }
 }
 
@@ -46,8 +48,13 @@ pub(crate) fn usage(kind: &str, capacity: &BTreeMap<String, Usage>) -> String {
 }
 
 /// Amounts of all resources, such as `cpu=1,ram=2Gi`.
-pub(crate) fn quantities(amounts: &BTreeMap<String, Number>) -> String {
-    join(amounts.iter().map(|(kind, amount)| format!("{kind}={}", quantity(kind, amount))))
+pub(crate) fn quantities(
+    amounts: impl IntoIterator<Item = (impl AsRef<str>, impl Display)>,
+) -> String {
+    join(amounts.into_iter().map(|(kind, amount)| {
+        let kind = kind.as_ref();
+        format!("{kind}={}", quantity(kind, &amount))
+    }))
 }
 
 /// Labels and the like, such as `team=web,tier=1`.
@@ -61,13 +68,13 @@ pub(crate) fn join(items: impl IntoIterator<Item = String>) -> String {
 }
 
 /// A time to the second: what comes after is noise in a table.
-pub(crate) fn time(rfc3339: Option<&str>) -> String {
-    let Some(text) = rfc3339 else { return String::new() };
+pub(crate) fn time(at: Option<impl Display>) -> String {
+    let Some(text) = at.map(|at| at.to_string()) else { return String::new() };
     match text.split_once('.') {
         Some((seconds, fraction)) => {
             format!("{seconds}{}", fraction.trim_start_matches(|c: char| c.is_ascii_digit()))
         }
-        None => text.into(),
+        None => text,
     }
 }
 
@@ -123,7 +130,7 @@ mod tests {
             ("cpu", "0.5", "0.5"),
             ("gpu", "8589934592", "8589934592"),
         ] {
-            assert_eq!(quantity(kind, &amount.parse().unwrap()), want, "{kind} {amount}");
+            assert_eq!(quantity(kind, &amount), want, "{kind} {amount}");
         }
     }
 
