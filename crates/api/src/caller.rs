@@ -57,7 +57,7 @@ impl Caller {
         self.user.role == Role::Owner || self.is_admin()
     }
 
-    /// The caller as `engine` knows those who ask for instances.
+    /// The caller as the requester of an instance.
     pub(crate) fn asker(&self) -> Asker<'_> {
         let account = self.foreign.as_ref().and_then(|foreign| foreign.account.as_deref());
         Asker { user: &self.user, account }

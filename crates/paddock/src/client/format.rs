@@ -1,8 +1,8 @@
 //! Values as people read them.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 
+use model::{Quantity, Resources, Time};
 use serde::Deserialize;
 use serde_json::{Number, Value};
 
@@ -15,11 +15,23 @@ pub(crate) struct Usage {
 }
 
 /// An amount of a resource: memory with a binary unit, all else as it is.
-pub(crate) fn quantity(kind: &str, amount: &impl Display) -> String {
-    let text = amount.to_string();
-    match text.parse() {
-        Ok(bytes) if kind == "ram" => size(bytes),
-        _ => text,
+pub(crate) fn amount(kind: &str, amount: Quantity) -> String {
+    if kind == "ram" {
+        return size_bytes((amount.milli() / 1000).unsigned_abs());
+    }
+    amount.to_string()
+}
+
+/// Amounts of all resources, such as `cpu=1,ram=2Gi`.
+pub(crate) fn resources(resources: &Resources) -> String {
+    join(resources.iter().map(|(kind, of_it)| format!("{kind}={}", amount(kind, of_it))))
+}
+
+/// An amount of a resource: memory with a binary unit, all else as it is.
+pub(crate) fn quantity(kind: &str, amount: &Number) -> String {
+    match amount.as_f64() {
+        Some(bytes) if kind == "ram" => size(bytes),
+        _ => amount.to_string(),
     }
 }
 
@@ -48,13 +60,8 @@ pub(crate) fn usage(kind: &str, capacity: &BTreeMap<String, Usage>) -> String {
 }
 
 /// Amounts of all resources, such as `cpu=1,ram=2Gi`.
-pub(crate) fn quantities(
-    amounts: impl IntoIterator<Item = (impl AsRef<str>, impl Display)>,
-) -> String {
-    join(amounts.into_iter().map(|(kind, amount)| {
-        let kind = kind.as_ref();
-        format!("{kind}={}", quantity(kind, &amount))
-    }))
+pub(crate) fn quantities(amounts: &BTreeMap<String, Number>) -> String {
+    join(amounts.iter().map(|(kind, amount)| format!("{kind}={}", quantity(kind, amount))))
 }
 
 /// Labels and the like, such as `team=web,tier=1`.
@@ -67,14 +74,20 @@ pub(crate) fn join(items: impl IntoIterator<Item = String>) -> String {
     items.into_iter().collect::<Vec<_>>().join(",")
 }
 
+/// A point in time to the second: fractions are noise in a table.
+pub(crate) fn timestamp(at: impl Into<Option<Time>>) -> String {
+    let second = |at: Time| Time(at.0 - at.0.rem_euclid(1_000_000)).to_string();
+    at.into().map(second).unwrap_or_default()
+}
+
 /// A time to the second: what comes after is noise in a table.
-pub(crate) fn time(at: Option<impl Display>) -> String {
-    let Some(text) = at.map(|at| at.to_string()) else { return String::new() };
+pub(crate) fn time(rfc3339: Option<&str>) -> String {
+    let Some(text) = rfc3339 else { return String::new() };
     match text.split_once('.') {
         Some((seconds, fraction)) => {
             format!("{seconds}{}", fraction.trim_start_matches(|c: char| c.is_ascii_digit()))
         }
-        None => text,
+        None => text.into(),
     }
 }
 
@@ -130,7 +143,8 @@ mod tests {
             ("cpu", "0.5", "0.5"),
             ("gpu", "8589934592", "8589934592"),
         ] {
-            assert_eq!(quantity(kind, &amount), want, "{kind} {amount}");
+            assert_eq!(quantity(kind, &amount.parse().unwrap()), want, "{kind} {amount}");
+            assert_eq!(super::amount(kind, amount.parse().unwrap()), want, "{kind} {amount}");
         }
     }
 
@@ -174,5 +188,10 @@ mod tests {
         ] {
             assert_eq!(time(text), want);
         }
+    }
+    #[test]
+    fn timestamps_end_at_the_second() {
+        assert_eq!(timestamp(Time(1_700_000_000_123_456)), "2023-11-14T22:13:20Z");
+        assert_eq!(timestamp(None), "");
     }
 }

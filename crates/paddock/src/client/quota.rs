@@ -31,7 +31,7 @@ fn table(items: &[Allowed]) -> String {
             limit(one.limit),
             // The id behind the slash is one's own.
             one.holder.split('/').next().unwrap_or_default().into(),
-            format::time(one.expires_at),
+            format::timestamp(one.expires_at),
         ])
     };
     items.iter().fold(Table::new(&header), row).render()

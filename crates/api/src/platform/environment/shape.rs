@@ -1,4 +1,4 @@
-//! Environments as the API shows them, with what is read for it.
+//! Environments with their resources, as answers show them.
 
 use model::environment;
 use store::Read;
@@ -6,7 +6,7 @@ use wire::environment::{Environment, StatusEndpoint};
 
 use crate::platform::resource::shape::part;
 
-/// With its resources.
+/// An environment with its resources and status endpoints.
 pub(super) async fn long(
     read: &mut Read,
     of: environment::Environment,

@@ -1,4 +1,4 @@
-//! Resources as the API shows them, with what is read for it.
+//! Resources with their logs, as answers show them.
 //!
 //! Values of environment variables may be secret: they are never shown, only the expressions that a
 //! template has in their place.

@@ -82,7 +82,7 @@ async fn remove(api: &Api, printer: &mut Printer, username: &str) -> Result<(), 
 
 fn table(denied: &[DeniedOwner]) -> String {
     let row = |table: Table, one: &DeniedOwner| {
-        let created = format::time(Some(one.created_at));
+        let created = format::timestamp(one.created_at);
         table.row([one.owner.clone(), created, one.reason.clone()])
     };
     denied.iter().fold(Table::new(&["OWNER", "CREATED", "REASON"]), row).render()

@@ -25,7 +25,7 @@ Once anything is granted, everybody else may have only what they were granted, a
 Example:
   paddock admin quota grant --org acme --type standard --limit 3
   paddock admin quota grant --user ann --kind kafka --type standard --limit 1 --expires-at 30d")]
-    Grant(Wanted),
+    Grant(GrantArgs),
     /// Lists what was granted to whom
     #[command(visible_alias = "ls", after_help = "Example:\n  paddock admin quota list --org acme")]
     List {
@@ -45,7 +45,7 @@ Example:
 
 /// What is granted.
 #[derive(clap::Args)]
-pub(crate) struct Wanted {
+pub(crate) struct GrantArgs {
     #[command(flatten)]
     holder: Holder,
     /// Of which kind of service [default: of every kind that has the type]
@@ -92,14 +92,14 @@ pub(crate) struct MaybeHolder {
 /// Carries out one of the commands.
 pub(super) async fn run(command: Command, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     match command {
-        Command::Grant(wanted) => grant(api, printer, wanted).await,
+        Command::Grant(args) => grant(api, printer, args).await,
         Command::List { holder } => list(api, printer, holder).await,
         Command::Revoke { id, yes } => revoke(api, printer, &id, yes).await,
     }
 }
 
-async fn grant(api: &Api, printer: &mut Printer, wanted: Wanted) -> Result<(), Error> {
-    let body = request(&wanted.request(api).await?);
+async fn grant(api: &Api, printer: &mut Printer, args: GrantArgs) -> Result<(), Error> {
+    let body = request(&args.request(api).await?);
     let answer = api.send(&Call::create(&["admin", "quota"], body)).await?;
     printer.answer(&answer, || Ok(table(&[api.read(&answer)?])))
 }
@@ -126,7 +126,7 @@ async fn revoke(api: &Api, printer: &mut Printer, id: &str, yes: bool) -> Result
     printer.answer_or_note(&answer, &format!("grant {id} is taken back"))
 }
 
-impl Wanted {
+impl GrantArgs {
     async fn request(self, api: &Api) -> Result<NewGrant, Error> {
         let organization_id = match self.holder.org {
             Some(which) => Some(organization(api, &which).await?),
@@ -178,8 +178,8 @@ fn table(grants: &[Grant]) -> String {
             one.instance_type.clone(),
             one.billing_model.clone(),
             limit(one.limit),
-            format::time(one.expires_at),
-            format::time(Some(one.created_at)),
+            format::timestamp(one.expires_at),
+            format::timestamp(one.created_at),
         ])
     };
     grants.iter().fold(Table::new(&header), row).render()

@@ -92,7 +92,7 @@ fn text(drift: &Drift) -> String {
 }
 
 fn rows(of: &Drifted) -> Vec<[String; 5]> {
-    let seen = || format::time(of.observed_at);
+    let seen = || format::timestamp(of.observed_at);
     let differences = of.differences.iter().map(|one| {
         let found = Some(&one.found).filter(|found| !found.is_null());
         let found = found.map_or_else(|| "gone".into(), |found| format::value(Some(found)));

@@ -48,18 +48,18 @@ pub(crate) struct Args {
     timestamps: bool,
 }
 
-/// One line, and the JSON that it came as.
-struct Told {
+/// A log line and its original JSON.
+struct Received {
     line: Line,
     raw: String,
 }
 
-fn told(bytes: &[u8]) -> Option<Told> {
+fn parse(bytes: &[u8]) -> Option<Received> {
     let raw = String::from_utf8(bytes.to_vec()).ok()?;
-    Some(Told { line: serde_json::from_str(&raw).ok()?, raw })
+    Some(Received { line: serde_json::from_str(&raw).ok()?, raw })
 }
 
-fn shown(line: &Line, timestamps: bool, is_terminal: bool) -> String {
+fn render(line: &Line, timestamps: bool, is_terminal: bool) -> String {
     let at = if timestamps { format!("{} ", line.at) } else { String::new() };
     let said = if is_terminal { table::tame(&line.text) } else { line.text.clone() };
     format!("{at}{said}")
@@ -143,13 +143,13 @@ impl Log<'_> {
         let mut lines = Lines::open(self.api, call).await?;
         let is_terminal = io::stdout().is_terminal();
         loop {
-            match lines.next(told).await {
-                Ok(Told { line, raw }) => {
+            match lines.next(parse).await {
+                Ok(Received { line, raw }) => {
                     self.last = Some(line.number);
                     let text = if printer.is_json() {
                         raw
                     } else {
-                        shown(&line, self.timestamps, is_terminal)
+                        render(&line, self.timestamps, is_terminal)
                     };
                     printer.bytes(format!("{text}\n").as_bytes())?;
                 }
@@ -190,11 +190,11 @@ mod tests {
     #[test]
     fn a_line_says_what_was_asked_for() {
         let raw = r#"{"number":7,"at":"2026-01-02T03:04:05Z","text":"a\u001b[2J"}"#;
-        let Told { line, raw: kept } = told(raw.as_bytes()).unwrap();
+        let Received { line, raw: kept } = parse(raw.as_bytes()).unwrap();
         assert_eq!((line.number, kept.as_str()), (7, raw));
-        assert_eq!(shown(&line, false, false), "a\u{1b}[2J");
-        assert_eq!(shown(&line, true, true), "2026-01-02T03:04:05Z a\u{fffd}[2J");
-        assert!(told(b"<html>").is_none());
+        assert_eq!(render(&line, false, false), "a\u{1b}[2J");
+        assert_eq!(render(&line, true, true), "2026-01-02T03:04:05Z a\u{fffd}[2J");
+        assert!(parse(b"<html>").is_none());
     }
 
     #[test]

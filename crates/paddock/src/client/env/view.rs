@@ -21,8 +21,8 @@ fn row(environment: &Environment) -> [String; 9] {
         percent(environment.progress),
         format::join(environment.templates.clone()),
         format::join(environment.entry_points.clone()),
-        format::time(environment.destroyed_at.or(environment.destroy_at)),
-        format::time(Some(environment.created_at)),
+        format::timestamp(environment.destroyed_at.or(environment.destroy_at)),
+        format::timestamp(environment.created_at),
         environment.status_reason.clone(),
     ]
 }
@@ -52,16 +52,16 @@ pub(super) fn details(environment: &Environment) -> String {
         ("DESCRIPTION", environment.description.clone()),
         ("TAGS", format::pairs(&environment.tags)),
         ("STATUS", format!("{}{words}", status(environment))),
-        ("SINCE", format::time(Some(environment.status_since))),
+        ("SINCE", format::timestamp(environment.status_since)),
         ("REASON", environment.status_reason.clone()),
         ("DONE", percent(environment.progress)),
         ("ENTRY POINTS", format::join(environment.entry_points.clone())),
         ("TEMPLATES", format::join(environment.templates.clone())),
         ("PARAMETERS", parameters(environment)),
         ("ON DRIFT", environment.on_drift.clone()),
-        ("CREATED", format::time(Some(environment.created_at))),
-        ("ENDS", format::time(environment.destroy_at)),
-        ("DESTROYED", format::time(environment.destroyed_at)),
+        ("CREATED", format::timestamp(environment.created_at)),
+        ("ENDS", format::timestamp(environment.destroy_at)),
+        ("DESTROYED", format::timestamp(environment.destroyed_at)),
     ]);
     let all = environment.resources.as_deref().unwrap_or_default();
     let asked = environment.status_endpoints.as_deref().unwrap_or_default();

@@ -44,7 +44,7 @@ fn plan_row(of: &Kind, plan: &Plan) -> [String; 6] {
         of.name.clone(),
         plan.name.clone(),
         plan.units.to_string(),
-        format::quantities(plan.resources.iter()),
+        format::resources(&plan.resources),
         plan.lifespan_seconds.map(|seconds| format::span(seconds.into())).unwrap_or_default(),
         format::join(plan.billing_models.clone()),
     ]

@@ -34,7 +34,7 @@ fn row(instance: &Instance) -> [String; 11] {
         instance.owner.clone(),
         format::optional(instance.host.as_ref()),
         format::join(instance.endpoints.clone()),
-        format::time(Some(instance.created_at)),
+        format::timestamp(instance.created_at),
         instance.status_reason.clone(),
     ]
 }
@@ -70,7 +70,7 @@ fn admin_row(instance: &Instance) -> [String; 12] {
         instance.organization_id.to_string(),
         instance.owner.clone(),
         instance.cluster_id.map(|id| id.to_string()).unwrap_or_default(),
-        format::time(Some(instance.created_at)),
+        format::timestamp(instance.created_at),
         instance.status_reason.clone(),
     ]
 }
@@ -94,8 +94,8 @@ pub(crate) fn details(instance: &Instance) -> String {
         ("ENDPOINTS", format::join(instance.endpoints.clone())),
         ("VERSION", format::optional(instance.version.as_ref())),
         ("REAUTHENTICATION", format::yes_or_no(instance.reauthentication)),
-        ("CREATED", format::time(Some(instance.created_at))),
-        ("EXPIRES", format::time(instance.expires_at)),
+        ("CREATED", format::timestamp(instance.created_at)),
+        ("EXPIRES", format::timestamp(instance.expires_at)),
     ])
 }
 

@@ -19,7 +19,7 @@ fn row(template: &Template) -> [String; 7] {
         template.version.clone(),
         format::yes_or_no(template.shared),
         short(template.commit.as_deref()),
-        format::time(Some(template.created_at)),
+        format::timestamp(template.created_at),
         format::optional(template.deprecated_why.as_ref()),
         template.description.clone(),
     ]
@@ -52,7 +52,7 @@ pub(super) fn details(template: &Template) -> String {
         ("DEPRECATED", format::optional(template.deprecated_why.as_ref())),
         ("NEEDS", format::join(template.needs.iter().flatten().cloned())),
         ("ENTRY POINTS", format::join(template.entry_points.iter().flatten().cloned())),
-        ("CREATED", format::time(Some(template.created_at))),
+        ("CREATED", format::timestamp(template.created_at)),
     ]);
     let parts = [parameters(template), resources(template), files(template)];
     parts.into_iter().flatten().fold(fields, |text, part| format!("{text}\n{part}"))
@@ -91,7 +91,7 @@ fn files(template: &Template) -> Option<String> {
     Some(all.iter().fold(Table::new(&["FILE", "SIZE"]), row).render())
 }
 
-/// What a template declares is free-form: a field of it, or nothing if it is missing.
+/// A field of what a template declares, which is free-form; empty if it is missing.
 fn text(of: &Value, field: &str) -> String {
     format::value(of.get(field))
 }
