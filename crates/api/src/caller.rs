@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, header};
 use base::entropy;
 use data_encoding::BASE64;
+use engine::instance::asking::Asker;
 use model::ClusterId;
 use model::cluster::Cluster;
 use model::event::Actor;
@@ -56,9 +57,10 @@ impl Caller {
         self.user.role == Role::Owner || self.is_admin()
     }
 
-    /// What the caller's account is called where it signed in, if that is elsewhere.
-    pub(crate) fn foreign_account(&self) -> Option<&str> {
-        self.foreign.as_ref().and_then(|foreign| foreign.account.as_deref())
+    /// The caller as the requester of an instance.
+    pub(crate) fn asker(&self) -> Asker<'_> {
+        let account = self.foreign.as_ref().and_then(|foreign| foreign.account.as_deref());
+        Asker { user: &self.user, account }
     }
 
     /// A shared cluster is everybody's to see and the administrator's to change.

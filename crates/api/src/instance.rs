@@ -6,7 +6,6 @@
 
 mod promotion;
 
-use engine::instance::asking::{self, Asker};
 use model::InstanceId;
 use model::instance::Instance;
 use model::kind::Kind;
@@ -20,18 +19,6 @@ pub(crate) use engine::instance::asking::{
     Refused, Wanted, organization_holder, region_holder, trial_holder,
 };
 pub(crate) use promotion::{Promotion, promote};
-
-/// Asks for an instance.
-pub(crate) async fn create(
-    app: &App,
-    tx: &mut Tx,
-    caller: &Caller,
-    kind: &Kind,
-    wanted: &Wanted,
-) -> Result<Instance, Refused> {
-    let asker = Asker { user: &caller.user, account: caller.foreign_account() };
-    asking::create(tx, &app.rules, &asker, kind, wanted).await
-}
 
 /// May the caller change or delete this instance? Its owner may, and the organization's owners.
 pub(crate) fn may_change(caller: &Caller, instance: &Instance) -> bool {

@@ -70,6 +70,42 @@ impl Grant {
     }
 }
 
+/// A grant as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Quota {
+    /// Its id.
+    pub id: String,
+    /// Whose: `organization/ID` or `user/NAME`.
+    pub holder: String,
+    /// Of which kind; of every kind that has the type when there is none.
+    pub kind: Option<String>,
+    /// Of which type.
+    pub instance_type: String,
+    /// Paid how.
+    pub billing_model: String,
+    /// How many units; as many as they like when there is no limit.
+    pub limit: Option<i64>,
+    /// Until when.
+    pub expires_at: Option<Time>,
+    /// Who granted it.
+    pub created_by: String,
+    /// When.
+    pub created_at: Time,
+}
+
+/// A user who may not have instances.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DeniedOwner {
+    /// The user's name.
+    pub owner: String,
+    /// Why.
+    pub reason: String,
+    /// Who said so.
+    pub created_by: String,
+    /// When.
+    pub created_at: Time,
+}
+
 /// The quota list of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct QuotaList {

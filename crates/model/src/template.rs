@@ -31,6 +31,7 @@ use serde_json::{Map, Value};
 
 use crate::text_enum::text_enum;
 use crate::yaml::{self, Refused};
+use crate::{OrganizationId, TemplateId, Time};
 
 pub use diff::{Change, diff};
 pub use expand::{Expanded, Source, expand};
@@ -105,6 +106,36 @@ pub struct Template {
     /// Where users of the environment begin, as addresses; expressions are allowed.
     #[serde(default)]
     pub entry_points: Vec<String>,
+}
+
+/// A template that was published.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Published {
+    /// Its id.
+    pub id: TemplateId,
+    /// Whose it is; nobody's when it is shared by all.
+    pub organization_id: Option<OrganizationId>,
+    /// What it says.
+    pub template: Template,
+    /// Of what it says, and of its files.
+    pub hash: String,
+    /// Of its files alone; empty if there are none.
+    pub files_print: String,
+    /// Since when nothing new should be made from it.
+    pub deprecated_at: Option<Time>,
+    /// What to use instead.
+    pub deprecated_why: Option<String>,
+    /// Who published it.
+    pub created_by: String,
+    /// When it was published.
+    pub created_at: Time,
+}
+
+impl Published {
+    /// What it is called: `name@version`.
+    pub fn reference(&self) -> String {
+        format!("{}@{}", self.template.name, self.template.version)
+    }
 }
 
 /// What a parameter may be.

@@ -1,24 +1,11 @@
 //! Who may not have instances.
 
-use model::Time;
 use model::event::Kind;
-use serde::Serialize;
 
 use crate::db::{Row, params, sql};
 use crate::{Error, Read, Result, Tx, event, instance};
 
-/// Somebody who may not have instances.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct DeniedOwner {
-    /// The user's name.
-    pub owner: String,
-    /// Why.
-    pub reason: String,
-    /// Who said so.
-    pub created_by: String,
-    /// When.
-    pub created_at: Time,
-}
+pub use model::quota::DeniedOwner;
 
 macro_rules! columns {
     () => {

@@ -2,33 +2,11 @@
 
 use model::event::Kind;
 use model::{OrganizationId, Time, Xid};
-use serde::Serialize;
 
 use crate::db::{Row, Select, params, sql};
 use crate::{Error, Read, Result, Tx, event, instance};
 
-/// A grant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Quota {
-    /// Its id.
-    pub id: String,
-    /// Whose: `organization/ID` or `user/NAME`.
-    pub holder: String,
-    /// Of which kind; of every kind that has the type when there is none.
-    pub kind: Option<String>,
-    /// Of which type.
-    pub instance_type: String,
-    /// Paid how.
-    pub billing_model: String,
-    /// How many units; as many as they like when there is no limit.
-    pub limit: Option<i64>,
-    /// Until when.
-    pub expires_at: Option<Time>,
-    /// Who granted it.
-    pub created_by: String,
-    /// When.
-    pub created_at: Time,
-}
+pub use model::quota::Quota;
 
 /// What shall be granted.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use data_encoding::BASE64;
 use model::event::Kind;
 use model::template::{Template, files_print};
-use model::{OrganizationId, TemplateId, Time};
+use model::{OrganizationId, TemplateId};
 use serde_json::{Value, json};
 
 use crate::db::{Json, Row, Select, params, readable, sql};
@@ -18,38 +18,10 @@ macro_rules! columns {
     };
 }
 
+pub use model::template::Published;
+
 /// Files that were published with a template, by their paths.
 pub type Files = BTreeMap<String, Vec<u8>>;
-
-/// A template that was published.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Published {
-    /// Its id.
-    pub id: TemplateId,
-    /// Whose it is; nobody's when it is shared by all.
-    pub organization_id: Option<OrganizationId>,
-    /// What it says.
-    pub template: Template,
-    /// Of what it says, and of its files.
-    pub hash: String,
-    /// Of its files alone; empty if there are none.
-    pub files_print: String,
-    /// Since when nothing new should be made from it.
-    pub deprecated_at: Option<Time>,
-    /// What to use instead.
-    pub deprecated_why: Option<String>,
-    /// Who published it.
-    pub created_by: String,
-    /// When it was published.
-    pub created_at: Time,
-}
-
-impl Published {
-    /// What it is called: `name@version`.
-    pub fn reference(&self) -> String {
-        format!("{}@{}", self.template.name, self.template.version)
-    }
-}
 
 /// A template to publish.
 #[derive(Debug)]

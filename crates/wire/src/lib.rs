@@ -3,3 +3,14 @@
 //!
 //! A shape is plain data with serde and an OpenAPI schema. This crate knows `model`, and neither HTTP
 //! nor the store.
+
+pub mod denied_owner;
+pub mod environment;
+pub mod executor;
+pub mod graph;
+pub mod instance;
+pub mod kind;
+pub mod quota;
+pub mod resource;
+pub mod search;
+pub mod template;

@@ -3,6 +3,7 @@
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
+use engine::instance::asking;
 use model::kind::Kind;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -14,7 +15,7 @@ use super::object::Instance;
 use super::tenant::Tenant;
 use super::wire::{Async, Origin, Params};
 use crate::App;
-use crate::instance::{Wanted, create};
+use crate::instance::Wanted;
 
 /// An instance to make. What is left out or empty is chosen; what the kind does not offer is ignored.
 #[derive(Deserialize, ToSchema)]
@@ -77,7 +78,7 @@ pub(crate) async fn instance_create(
     let (kind, caller) = (&tenant.kind, &tenant.caller);
     let wanted = body.wanted(kind);
     let mut tx = app.db.begin(caller.actor()).await?;
-    let made = create(&app, &mut tx, caller, kind, &wanted).await?;
+    let made = asking::create(&mut tx, &app.rules, &caller.asker(), kind, &wanted).await?;
     tx.commit().await?;
     Ok((StatusCode::ACCEPTED, Answer(Instance::new(kind, &origin, made))))
 }

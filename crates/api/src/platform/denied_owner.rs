@@ -4,57 +4,13 @@ use axum::Json as Answer;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use model::{Time, name};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use model::name;
+use wire::denied_owner::{DeniedOwner, DeniedOwners, NewDeniedOwner};
 
 use crate::body::Json;
 use crate::caller::Caller;
 use crate::idempotency::Once;
 use crate::{App, Problem};
-
-/// A user who may not have instances.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct DeniedOwner {
-    /// The user's name.
-    owner: String,
-    /// Why.
-    reason: String,
-    /// Who said so.
-    created_by: String,
-    /// When.
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
-}
-
-impl From<store::denied_owner::DeniedOwner> for DeniedOwner {
-    fn from(d: store::denied_owner::DeniedOwner) -> Self {
-        Self {
-            owner: d.owner,
-            reason: d.reason,
-            created_by: d.created_by,
-            created_at: d.created_at,
-        }
-    }
-}
-
-/// Users who may not have instances.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct DeniedOwners {
-    /// By name.
-    items: Vec<DeniedOwner>,
-}
-
-/// A user who shall not have instances.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct NewDeniedOwner {
-    /// The user's name.
-    owner: String,
-    /// Why, for those who look at the list.
-    #[serde(default)]
-    reason: String,
-}
 
 /// Lists the users who may not have instances. For the platform administrator.
 #[utoipa::path(get, path = "/api/v1/admin/denied-owners", tag = "admin",

@@ -4,10 +4,8 @@ pub(crate) mod alias;
 pub(crate) mod ask;
 pub(crate) mod drift;
 pub(crate) mod plan;
-pub(crate) mod shape;
+mod shape;
 pub(crate) mod wish;
-
-use std::collections::BTreeMap;
 
 use axum::Json as Answer;
 use axum::extract::{Path, State};
@@ -17,7 +15,9 @@ use model::name;
 use serde::Deserialize;
 use store::Tx;
 use store::environment::Filter;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
+use wire::environment::Environment;
+use wire::environment::request::{EnvironmentChange, NewEnvironment};
 
 use crate::body::Json;
 use crate::caller::Caller;
@@ -25,20 +25,18 @@ use crate::etag::{IfMatch, etag};
 use crate::idempotency::Once;
 use crate::page::{List, Query, Slice, flag, id};
 use crate::{App, Problem};
-use shape::Environment;
-use wish::Wanted;
 
 /// Asks for an environment. It is made step by step: follow its status.
-#[utoipa::path(post, path = "/api/v1/environments", tag = "environments", request_body = Wanted,
+#[utoipa::path(post, path = "/api/v1/environments", tag = "environments", request_body = NewEnvironment,
     params(("Idempotency-Key" = Option<String>, Header, description = "Acts once, however often it is sent")),
     responses((status = 202, body = Environment, description = "Asked for"), Problem))]
 pub(crate) async fn environment_create(
     State(app): State<App>,
     caller: Caller,
     once: Once,
-    Json(wanted): Json<Wanted>,
+    Json(new): Json<NewEnvironment>,
 ) -> Result<Response, Problem> {
-    let (wish, hash) = wanted.named(app.db.now())?;
+    let (wish, hash) = wish::named(new, app.db.now())?;
     let mut tx = app.db.begin(caller.actor()).await?;
     if let Some(answer) = once.replay(&mut tx, &caller).await? {
         return Ok(answer);
@@ -46,7 +44,7 @@ pub(crate) async fn environment_create(
     let (owner, user) = (caller.user.organization_id, caller.user.id);
     let made = engine::environment::create(&mut tx, owner, user, &wish, hash.as_deref()).await?;
     let generation = made.generation;
-    let shown = Environment::long(&mut tx, made).await?;
+    let shown = shape::long(&mut tx, made).await?;
     once.accept(&app, tx, &caller, &shown, etag(generation)).await
 }
 
@@ -84,7 +82,7 @@ pub(crate) async fn environment_list(
     let (page, filter) = (slice.page()?, filter.checked()?);
     let mut read = app.db.read().await?;
     let found = store::environment::list(&mut read, caller.scope(), &filter, &page).await?;
-    let items = found.into_iter().map(Environment::short).collect();
+    let items = found.into_iter().map(Environment::from).collect();
     Ok(Answer(List::new(items, &page, |one| one.id.to_string())))
 }
 
@@ -101,20 +99,8 @@ pub(crate) async fn environment_get(
     let mut read = app.db.read().await?;
     let found = store::environment::get(&mut read, caller.scope(), id).await?;
     let generation = found.generation;
-    let shown = Environment::long(&mut read, found).await?;
+    let shown = shape::long(&mut read, found).await?;
     Ok((etag(generation), Answer(shown)).into_response())
-}
-
-/// What users write on an environment.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct EnvironmentChange {
-    /// What it is for.
-    description: Option<String>,
-    /// All its tags from now on.
-    tags: Option<BTreeMap<String, String>>,
-    /// What is done when a resource is not as it was made: `report` or `repair`.
-    on_drift: Option<String>,
 }
 
 /// Changes what users wrote on an environment. Nothing of it is made anew.
@@ -130,36 +116,34 @@ pub(crate) async fn environment_update(
     seen: IfMatch,
     Json(change): Json<EnvironmentChange>,
 ) -> Result<Response, Problem> {
-    let change = change.checked()?;
+    let change = checked(change)?;
     let (mut tx, mut now) = taken(&app, &caller, &text).await?;
     seen.check(now.generation)?;
     if now.status == Status::Destroyed {
         return Err(Problem::conflict(format!("The environment {} is destroyed.", now.name)));
     }
-    change.put_on(&mut now);
+    put_on(change, &mut now);
     store::environment::save(&mut tx, &mut now, "updated").await?;
     let generation = now.generation;
-    let shown = Environment::long(&mut tx, now).await?;
+    let shown = shape::long(&mut tx, now).await?;
     tx.commit().await?;
     Ok((etag(generation), Answer(shown)).into_response())
 }
 
-impl EnvironmentChange {
-    fn checked(self) -> Result<Self, Problem> {
-        let description = self.description.as_deref();
-        let description = description.map(wish::description).transpose()?;
-        self.tags.as_ref().map(|tags| name::labels("tags", tags)).transpose()?;
-        self.on_drift.as_deref().map(wish::on_drift).transpose()?;
-        Ok(Self { description, ..self })
-    }
+fn checked(change: EnvironmentChange) -> Result<EnvironmentChange, Problem> {
+    let description = change.description.as_deref();
+    let description = description.map(wish::description).transpose()?;
+    change.tags.as_ref().map(|tags| name::labels("tags", tags)).transpose()?;
+    change.on_drift.as_deref().map(wish::on_drift).transpose()?;
+    Ok(EnvironmentChange { description, ..change })
+}
 
-    fn put_on(self, now: &mut environment::Environment) {
-        now.generation += 1;
-        now.description = self.description.unwrap_or_else(|| std::mem::take(&mut now.description));
-        now.tags = self.tags.unwrap_or_else(|| std::mem::take(&mut now.tags));
-        let on_drift = self.on_drift.and_then(|text| text.parse().ok());
-        now.on_drift = on_drift.unwrap_or(now.on_drift);
-    }
+fn put_on(change: EnvironmentChange, now: &mut environment::Environment) {
+    now.generation += 1;
+    now.description = change.description.unwrap_or_else(|| std::mem::take(&mut now.description));
+    now.tags = change.tags.unwrap_or_else(|| std::mem::take(&mut now.tags));
+    let on_drift = change.on_drift.and_then(|text| text.parse().ok());
+    now.on_drift = on_drift.unwrap_or(now.on_drift);
 }
 
 /// A transaction, and an environment in it that nobody else changes meanwhile.

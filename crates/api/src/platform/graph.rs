@@ -4,14 +4,14 @@ use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use model::Xid;
 use model::event::Kind;
 use model::graph::{Direction, KINDS, MAX_NODES};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use store::graph::Subject;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
+use wire::graph::Graph;
 
-use super::search::{href, one_of};
+use super::search::one_of;
 use crate::caller::Caller;
 use crate::page::{Query, number};
 use crate::{App, Problem};
@@ -37,71 +37,6 @@ pub(crate) struct Wanted {
     depth: Option<String>,
     /// `json`, `dot` or `svg`; what is accepted decides when it is left out.
     format: Option<String>,
-}
-
-/// What depends on what, around a subject.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Graph {
-    /// The subject, and what was reached from it: nearest first, 2000 at most.
-    nodes: Vec<Node>,
-    /// Who needs what.
-    edges: Vec<Edge>,
-    /// Is there more than is shown?
-    truncated: bool,
-}
-
-/// A subject.
-#[derive(Serialize, ToSchema)]
-#[schema(as = GraphNode)]
-struct Node {
-    /// Its id.
-    #[schema(value_type = String)]
-    id: Xid,
-    /// What it is.
-    #[schema(value_type = String)]
-    kind: Kind,
-    /// Its name; a template's is `name@version`.
-    name: String,
-    /// Where it is on its way, if it has one.
-    status: Option<String>,
-    /// Where it is in this API.
-    href: String,
-}
-
-/// One subject needs another.
-#[derive(Serialize, ToSchema)]
-#[schema(as = GraphEdge)]
-struct Edge {
-    /// The id of who needs.
-    #[schema(value_type = String)]
-    from: Xid,
-    /// The id of what is needed.
-    #[schema(value_type = String)]
-    to: Xid,
-    /// Why, as words between the two: `runs on`.
-    why: String,
-}
-
-impl From<model::graph::Graph> for Graph {
-    fn from(graph: model::graph::Graph) -> Self {
-        let node = |node: model::graph::Node| Node {
-            href: href(node.kind, node.id, &node.name),
-            id: node.id,
-            kind: node.kind,
-            name: node.name,
-            status: node.status,
-        };
-        let edge = |edge: model::graph::Edge| Edge {
-            from: edge.from,
-            to: edge.to,
-            why: edge.why.to_string(),
-        };
-        Self {
-            nodes: graph.nodes.into_iter().map(node).collect(),
-            edges: graph.edges.into_iter().map(edge).collect(),
-            truncated: graph.is_truncated,
-        }
-    }
 }
 
 /// How a graph is written.

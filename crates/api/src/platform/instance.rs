@@ -4,186 +4,63 @@ use axum::Json as Answer;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use model::instance::{self, Status};
+use engine::instance::asking;
+use model::instance;
 use model::kind::Kind;
 use model::quota::Denied;
-use model::{ClusterId, InstanceId, OrganizationId, Time};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use store::instance::Filter;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
+use wire::instance::{Instance, InstanceChange, NewInstance};
 
 use crate::body::Json;
 use crate::caller::Caller;
 use crate::etag::{IfMatch, etag};
 use crate::idempotency::Once;
-use crate::instance::{Change, Refused, change, create, may_change};
+use crate::instance::{Change, Refused, Wanted, change, may_change};
 use crate::page::{List, Query, Slice, id, id_field};
 use crate::{App, Problem};
 
-/// An instance.
-#[derive(Serialize, ToSchema)]
-#[schema(as = ManagedInstance)]
-pub(crate) struct Instance {
-    /// Its id.
-    #[schema(value_type = String)]
-    id: InstanceId,
-    /// The kind of service.
-    kind: String,
-    /// The organization that it belongs to.
-    #[schema(value_type = String)]
-    organization_id: OrganizationId,
-    /// Who has it, by user name.
-    owner: String,
-    /// Its name, unique among its kind in the organization.
-    name: String,
-    /// The cloud provider.
-    cloud_provider: String,
-    /// The region there.
-    region: String,
-    /// Does it span zones?
-    multi_az: bool,
-    /// Its type and size: `standard.x1`.
-    plan: String,
-    /// How it is paid for.
-    billing_model: String,
-    /// Must its clients sign in again from time to time?
-    reauthentication: bool,
-    /// Where it is on its way: `accepted`, `preparing`, `provisioning`, `ready`, `failed`, `deprovision`,
-    /// `deleting`, `suspending`, `suspended`, `resuming`.
-    #[schema(value_type = String)]
-    status: Status,
-    /// Why it is there.
-    status_reason: String,
-    /// The cluster that it is on.
-    #[schema(value_type = Option<String>)]
-    cluster_id: Option<ClusterId>,
-    /// Its name in the domain name system.
-    host: Option<String>,
-    /// Where it can be reached.
-    endpoints: Vec<String>,
-    /// The version that runs.
-    version: Option<String>,
-    /// When it ends, if it does.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    expires_at: Option<Time>,
-    /// Counts the changes of what users set; also its ETag.
-    generation: i64,
-    /// When it was asked for.
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
-    /// When it last changed.
-    #[schema(value_type = String, format = DateTime)]
-    updated_at: Time,
-}
-
-impl From<instance::Instance> for Instance {
-    fn from(i: instance::Instance) -> Self {
-        Self {
-            id: i.id,
-            kind: i.kind,
-            organization_id: i.organization_id,
-            owner: i.owner,
-            name: i.name,
-            cloud_provider: i.cloud_provider,
-            region: i.region,
-            multi_az: i.multi_az,
-            plan: format!("{}.{}", i.instance_type, i.size),
-            billing_model: i.detail.billing.model,
-            reauthentication: i.reauthentication,
-            status: i.status,
-            status_reason: i.status_reason,
-            cluster_id: i.cluster_id,
-            host: i.host,
-            endpoints: i.detail.endpoints,
-            version: Some(i.detail.actual.service).filter(|text| !text.is_empty()),
-            expires_at: i.expires_at,
-            generation: i.generation,
-            created_at: i.created_at,
-            updated_at: i.updated_at,
+/// What is asked for, if the kind offers it.
+fn checked(new: NewInstance, kind: &Kind) -> Result<Wanted, Problem> {
+    let offers = &kind.offers;
+    for (field, is_given, is_offered) in [
+        ("plan", new.plan.is_some(), offers.plans),
+        ("billing_model", new.billing_model.is_some(), offers.billing),
+        ("marketplace", new.marketplace.is_some(), offers.billing),
+        ("billing_cloud_account_id", new.billing_cloud_account_id.is_some(), offers.billing),
+        ("cluster_id", new.cluster_id.is_some(), offers.enterprise_clusters),
+        ("reauthentication", new.reauthentication.is_some(), offers.reauthentication),
+    ] {
+        if is_given && !is_offered {
+            return Err(not_offered(field, kind));
         }
     }
-}
-
-/// An instance to make. What is left out is chosen.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = NewManagedInstance)]
-pub(crate) struct Wanted {
-    /// The kind of service; `GET /api/v1/kinds` lists them.
-    kind: String,
-    /// Its name: a-z, 0-9 and -; begins with a letter, and does not end with -.
-    name: String,
-    /// Type and size, such as `standard.x1`; by quota when it is left out.
-    plan: Option<String>,
-    /// The cloud provider; the kind's default when it is left out.
-    cloud_provider: Option<String>,
-    /// The region; the cloud provider's default when it is left out.
-    region: Option<String>,
-    /// How it is paid for; by quota when it is left out.
-    billing_model: Option<String>,
-    /// Through which marketplace; needs `billing_cloud_account_id`.
-    marketplace: Option<String>,
-    /// From which account there.
-    billing_cloud_account_id: Option<String>,
-    /// The organization's own cluster that it shall be on.
-    cluster_id: Option<String>,
-    /// Must its clients sign in again from time to time? True when it is left out.
-    reauthentication: Option<bool>,
-}
-
-impl Wanted {
-    /// What is asked for, if the kind offers it.
-    fn checked(self, kind: &Kind) -> Result<crate::instance::Wanted, Problem> {
-        let offers = &kind.offers;
-        for (field, is_given, is_offered) in [
-            ("plan", self.plan.is_some(), offers.plans),
-            ("billing_model", self.billing_model.is_some(), offers.billing),
-            ("marketplace", self.marketplace.is_some(), offers.billing),
-            ("billing_cloud_account_id", self.billing_cloud_account_id.is_some(), offers.billing),
-            ("cluster_id", self.cluster_id.is_some(), offers.enterprise_clusters),
-            ("reauthentication", self.reauthentication.is_some(), offers.reauthentication),
-        ] {
-            if is_given && !is_offered {
-                return Err(not_offered(field, kind));
-            }
+    for (field, text) in [
+        ("plan", &new.plan),
+        ("cloud_provider", &new.cloud_provider),
+        ("region", &new.region),
+        ("billing_model", &new.billing_model),
+        ("marketplace", &new.marketplace),
+        ("billing_cloud_account_id", &new.billing_cloud_account_id),
+        ("cluster_id", &new.cluster_id),
+    ] {
+        if text.as_ref().is_some_and(String::is_empty) {
+            return Err(Problem::field(field, "must not be empty; leave it out instead"));
         }
-        for (field, text) in [
-            ("plan", &self.plan),
-            ("cloud_provider", &self.cloud_provider),
-            ("region", &self.region),
-            ("billing_model", &self.billing_model),
-            ("marketplace", &self.marketplace),
-            ("billing_cloud_account_id", &self.billing_cloud_account_id),
-            ("cluster_id", &self.cluster_id),
-        ] {
-            if text.as_ref().is_some_and(String::is_empty) {
-                return Err(Problem::field(field, "must not be empty; leave it out instead"));
-            }
-        }
-        Ok(crate::instance::Wanted {
-            name: self.name,
-            plan: self.plan,
-            cloud_provider: self.cloud_provider,
-            region: self.region,
-            billing_model: self.billing_model,
-            marketplace: self.marketplace,
-            billing_account: self.billing_cloud_account_id,
-            cluster_id: self.cluster_id,
-            reauthentication: self.reauthentication,
-            multi_az: None,
-        })
     }
-}
-
-/// What of an instance shall change.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = ManagedInstanceChange)]
-pub(crate) struct InstanceChange {
-    /// Its new owner, by user name: a member of the same organization.
-    owner: Option<String>,
-    /// Must its clients sign in again from time to time?
-    reauthentication: Option<bool>,
+    Ok(Wanted {
+        name: new.name,
+        plan: new.plan,
+        cloud_provider: new.cloud_provider,
+        region: new.region,
+        billing_model: new.billing_model,
+        marketplace: new.marketplace,
+        billing_account: new.billing_cloud_account_id,
+        cluster_id: new.cluster_id,
+        reauthentication: new.reauthentication,
+        multi_az: None,
+    })
 }
 
 /// Which instances are wanted.
@@ -243,23 +120,23 @@ async fn must_not_be_denied(app: &App, caller: &Caller) -> Result<(), Problem> {
 }
 
 /// Asks for an instance. Follow its status: it is `ready` when it can be used.
-#[utoipa::path(post, path = "/api/v1/instances", tag = "instances", request_body = Wanted,
+#[utoipa::path(post, path = "/api/v1/instances", tag = "instances", request_body = NewInstance,
     params(("Idempotency-Key" = Option<String>, Header, description = "Acts once, however often it is sent")),
     responses((status = 201, body = Instance, description = "Asked for"), Problem))]
 pub(crate) async fn instance_create(
     State(app): State<App>,
     caller: Caller,
     once: Once,
-    Json(wanted): Json<Wanted>,
+    Json(wanted): Json<NewInstance>,
 ) -> Result<Response, Problem> {
     let kind = known(&app, &wanted.kind)?;
-    let wanted = wanted.checked(&kind)?;
+    let wanted = checked(wanted, &kind)?;
     must_not_be_denied(&app, &caller).await?;
     let mut tx = app.db.begin(caller.actor()).await?;
     if let Some(answer) = once.replay(&mut tx, &caller).await? {
         return Ok(answer);
     }
-    let made = create(&app, &mut tx, &caller, &kind, &wanted).await?;
+    let made = asking::create(&mut tx, &app.rules, &caller.asker(), &kind, &wanted).await?;
     let generation = made.generation;
     once.finish(&app, tx, &caller, &Instance::from(made), etag(generation)).await
 }

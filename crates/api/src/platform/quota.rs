@@ -7,10 +7,11 @@ use axum::response::Response;
 use engine::rules::Entitled;
 use model::kind::Kind;
 use model::{OrganizationId, Time, name};
-use serde::{Deserialize, Serialize};
-use store::quota::{NewQuota, Quota};
+use serde::Deserialize;
+use store::quota::NewQuota;
 use store::{Read, Scope, account};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
+use wire::quota::{Allowance, Allowed, Grant, Grants, NewGrant};
 
 use crate::body::Json;
 use crate::caller::Caller;
@@ -18,35 +19,6 @@ use crate::idempotency::Once;
 use crate::instance::{organization_holder, trial_holder};
 use crate::page::Query;
 use crate::{App, Problem};
-
-/// What the caller may have.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Allowance {
-    /// Does quota count at all? If not, everybody may have everything.
-    is_limited: bool,
-    /// What may be had, and what of it is in use.
-    items: Vec<Allowed>,
-}
-
-/// What the caller may have of one instance type.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Allowed {
-    /// The kind.
-    kind: String,
-    /// The instance type.
-    instance_type: String,
-    /// How it is paid for.
-    billing_model: String,
-    /// Whose quota it is: `organization/<id>`, `user/<name>`, or `trial/<id>/<name>`.
-    holder: String,
-    /// How many units at most; as many as one likes when there is no limit.
-    limit: Option<i64>,
-    /// How many units of it are in use.
-    used: i64,
-    /// Until when.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    expires_at: Option<Time>,
-}
 
 /// What the caller may have and has, before it asks for anything.
 #[utoipa::path(get, path = "/api/v1/quota", tag = "quota",
@@ -127,76 +99,6 @@ fn one(kind: &Kind, instance_type: &str, billing_model: &str, holder: &str) -> A
     }
 }
 
-/// A grant.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Grant {
-    /// Its id.
-    id: String,
-    /// Whose: `organization/<id>` or `user/<name>`.
-    holder: String,
-    /// Of which kind; of every kind that has the type when there is none.
-    kind: Option<String>,
-    /// Of which instance type.
-    instance_type: String,
-    /// Paid how.
-    billing_model: String,
-    /// How many units; as many as they like when there is no limit.
-    limit: Option<i64>,
-    /// Until when.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    expires_at: Option<Time>,
-    /// Who granted it.
-    created_by: String,
-    /// When.
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
-}
-
-impl From<Quota> for Grant {
-    fn from(q: Quota) -> Self {
-        Self {
-            id: q.id,
-            holder: q.holder,
-            kind: q.kind,
-            instance_type: q.instance_type,
-            billing_model: q.billing_model,
-            limit: q.limit,
-            expires_at: q.expires_at,
-            created_by: q.created_by,
-            created_at: q.created_at,
-        }
-    }
-}
-
-/// What was granted.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Grants {
-    /// Oldest first.
-    items: Vec<Grant>,
-}
-
-/// What shall be granted. The same for the same holder replaces what was granted before.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct NewGrant {
-    /// To an organization, by id.
-    organization_id: Option<String>,
-    /// To a user, by name; either this or an organization.
-    username: Option<String>,
-    /// Of which kind; of every kind that has the type when it is left out.
-    kind: Option<String>,
-    /// Of which instance type.
-    instance_type: String,
-    /// Paid how; `standard` when it is left out.
-    billing_model: Option<String>,
-    /// How many units; as many as they like when it is left out.
-    #[schema(minimum = 0, maximum = 1_000_000)]
-    limit: Option<i64>,
-    /// Until when.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    expires_at: Option<String>,
-}
-
 /// Whose grants are wanted.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -230,7 +132,7 @@ pub(crate) async fn admin_quota_create(
     Json(wanted): Json<NewGrant>,
 ) -> Result<Response, Problem> {
     caller.must_be_admin("grant quota")?;
-    let new = wanted.checked(&app).await?;
+    let new = checked(&app, wanted).await?;
     let mut tx = app.db.begin(caller.actor()).await?;
     if let Some(answer) = once.replay(&mut tx, &caller).await? {
         return Ok(answer);
@@ -239,24 +141,21 @@ pub(crate) async fn admin_quota_create(
     once.finish(&app, tx, &caller, &Grant::from(made), ()).await
 }
 
-impl NewGrant {
-    async fn checked(self, app: &App) -> Result<NewQuota, Problem> {
-        let billing_model = self.billing_model.unwrap_or_else(|| "standard".to_owned());
-        must_exist(app, self.kind.as_deref(), &self.instance_type, &billing_model)?;
-        if self.limit.is_some_and(|limit| !(0..=1_000_000).contains(&limit)) {
-            return Err(Problem::field("limit", "must be a whole number from 0 to 1000000"));
-        }
-        let bad_time =
-            |_| Problem::field("expires_at", "must be a time such as 2030-01-31T00:00:00Z");
-        Ok(NewQuota {
-            holder: holder(app, self.organization_id, self.username).await?,
-            kind: self.kind,
-            instance_type: self.instance_type,
-            billing_model,
-            limit: self.limit,
-            expires_at: self.expires_at.map(|text| text.parse()).transpose().map_err(bad_time)?,
-        })
+async fn checked(app: &App, new: NewGrant) -> Result<NewQuota, Problem> {
+    let billing_model = new.billing_model.unwrap_or_else(|| "standard".to_owned());
+    must_exist(app, new.kind.as_deref(), &new.instance_type, &billing_model)?;
+    if new.limit.is_some_and(|limit| !(0..=1_000_000).contains(&limit)) {
+        return Err(Problem::field("limit", "must be a whole number from 0 to 1000000"));
     }
+    let bad_time = |_| Problem::field("expires_at", "must be a time such as 2030-01-31T00:00:00Z");
+    Ok(NewQuota {
+        holder: holder(app, new.organization_id, new.username).await?,
+        kind: new.kind,
+        instance_type: new.instance_type,
+        billing_model,
+        limit: new.limit,
+        expires_at: new.expires_at.map(|text| text.parse()).transpose().map_err(bad_time)?,
+    })
 }
 
 /// Fails unless a kind has this type, and the type this billing model.

@@ -8,16 +8,14 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use model::resource::Status;
 use model::{environment, name, resource};
-use serde::Deserialize;
 use store::{Read, Scope};
-use utoipa::ToSchema;
+use wire::resource::{Adoption, Resource};
 
 use super::environment::taken;
 use crate::body::Json;
 use crate::caller::Caller;
 use crate::page::{List, Query, Slice, id};
 use crate::{App, Problem};
-use shape::Resource;
 
 /// Lists the resources of all environments.
 #[utoipa::path(get, path = "/api/v1/resources", tag = "resources", params(Slice),
@@ -29,7 +27,7 @@ pub(crate) async fn resource_list(
 ) -> Result<Answer<List<Resource>>, Problem> {
     let page = slice.page()?;
     let found = store::resource::list(&mut app.db.read().await?, caller.scope(), &page).await?;
-    let items = found.into_iter().map(Resource::short).collect();
+    let items = found.into_iter().map(Resource::from).collect();
     Ok(Answer(List::new(items, &page, |one| one.id.to_string())))
 }
 
@@ -45,7 +43,7 @@ pub(crate) async fn resource_get(
     let id = id("resource", &text)?;
     let mut read = app.db.read().await?;
     let found = store::resource::get(&mut read, caller.scope(), id).await?;
-    Ok(Answer(Resource::long(&mut read, found).await?))
+    Ok(Answer(shape::long(&mut read, found).await?))
 }
 
 /// A resource of an environment, by its name.
@@ -62,7 +60,7 @@ pub(crate) async fn environment_resource(
     let mut read = app.db.read().await?;
     let of = store::environment::get(&mut read, caller.scope(), id).await?;
     let found = named(&mut read, &of, &name).await?;
-    Ok(Answer(Resource::long(&mut read, found).await?))
+    Ok(Answer(shape::long(&mut read, found).await?))
 }
 
 /// The resource of that name, also one that is gone.
@@ -74,14 +72,6 @@ async fn named(
     // What can't be a name names nothing.
     name::dns_label("name", text).map_err(|_| Problem::not_found("resource", text))?;
     Ok(store::resource::by_name(read, Scope::All, of.id, text).await?)
-}
-
-/// What exists already.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Adoption {
-    /// What shall be taken over, as the executor names it.
-    what: String,
 }
 
 /// Has a resource that is not made yet take over what exists.
@@ -103,7 +93,7 @@ pub(crate) async fn resource_adopt(
         return Err(Problem::not_found("resource", &resource));
     }
     let one = engine::environment::adopt(&mut tx, &of, one, &what).await?;
-    let shown = Resource::long(&mut tx, one).await?;
+    let shown = shape::long(&mut tx, one).await?;
     tx.commit().await?;
     Ok((StatusCode::ACCEPTED, Answer(shown)))
 }

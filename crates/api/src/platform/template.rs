@@ -3,7 +3,6 @@
 pub(crate) mod archive;
 pub(crate) mod compare;
 pub(crate) mod publish;
-pub(crate) mod shape;
 
 use axum::Json as Answer;
 use axum::extract::{Path, State};
@@ -14,13 +13,13 @@ use model::template::{compare_versions, parse_reference};
 use serde::{Deserialize, de};
 use store::template::{Filter, Published};
 use store::{Read, Tx};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
+use wire::template::{Deprecation, File, Template};
 
 use crate::body::Json;
 use crate::caller::Caller;
 use crate::page::{List, Query, Slice};
 use crate::{App, Problem};
-use shape::Template;
 
 /// Which templates are wanted.
 #[derive(Deserialize, IntoParams)]
@@ -43,7 +42,7 @@ pub(crate) async fn template_list(
     let filter = Filter { name: filter.name, version: None };
     let found =
         store::template::list(&mut app.db.read().await?, caller.scope(), &filter, &page).await?;
-    let items = found.into_iter().map(Template::short).collect();
+    let items = found.into_iter().map(Template::from).collect();
     Ok(Answer(List::new(items, &page, |one| one.id.to_string())))
 }
 
@@ -58,7 +57,7 @@ pub(crate) async fn template_get(
 ) -> Result<Answer<Template>, Problem> {
     let mut read = app.db.read().await?;
     let found = find(&mut read, &caller, &text).await?;
-    Ok(Answer(Template::long(&mut read, found).await?))
+    Ok(Answer(complete(&mut read, found).await?))
 }
 
 /// The text of a template as it was published, in YAML or JSON.
@@ -77,14 +76,6 @@ pub(crate) async fn template_source(
     let is_json = serde_json::from_str::<de::IgnoredAny>(&source).is_ok();
     let kind = if is_json { "application/json" } else { "application/yaml" };
     Ok(([(header::CONTENT_TYPE, kind)], source).into_response())
-}
-
-/// Why a template should not be used any more.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Deprecation {
-    /// Why, and what to use instead.
-    why: String,
 }
 
 /// Deprecates a template: what is made from it stays, nothing new is made from it.
@@ -121,9 +112,16 @@ async fn set_deprecated(
 ) -> Result<Answer<Template>, Problem> {
     let (mut tx, found) = changeable(app, caller, text).await?;
     let now = store::template::set_deprecated(&mut tx, found, why).await?;
-    let shown = Template::long(&mut tx, now).await?;
+    let shown = complete(&mut tx, now).await?;
     tx.commit().await?;
     Ok(Answer(shown))
+}
+
+/// A template with what it says, and its files' names.
+async fn complete(read: &mut Read, of: Published) -> store::Result<Template> {
+    let files = store::template::file_sizes(read, of.id).await?.into_iter();
+    let files = files.map(|(path, size_bytes)| File { path, size_bytes });
+    Ok(Template::complete(of, files.collect()))
 }
 
 /// Deletes a template; not while environments are made from it.

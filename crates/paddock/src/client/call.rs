@@ -2,7 +2,8 @@
 
 use base::{OsEntropy, entropy};
 use reqwest::Method;
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 /// What a call carries.
 #[derive(Debug, Clone)]
@@ -16,6 +17,16 @@ pub(crate) enum Body {
         /// What is in it.
         bytes: Vec<u8>,
     },
+}
+
+/// A request body without the fields that are not given: the server's defaults apply, and an older
+/// server does not meet a field that it does not know.
+pub(crate) fn request(shape: &impl Serialize) -> Value {
+    let mut body = json!(shape);
+    if let Value::Object(fields) = &mut body {
+        fields.retain(|_, value| !value.is_null());
+    }
+    body
 }
 
 /// What to ask of the server.

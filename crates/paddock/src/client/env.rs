@@ -3,6 +3,8 @@
 mod apply;
 mod change;
 mod drift;
+#[cfg(test)]
+mod fixture;
 mod graph;
 mod logs;
 pub(crate) mod plan;

@@ -2,11 +2,12 @@
 
 mod tree;
 
+use wire::graph::Graph;
+
 use super::call::Call;
 use super::error::Error;
 use super::http::Api;
 use super::print::Printer;
-use tree::Graph;
 
 /// `paddock graph`.
 #[derive(clap::Args)]
@@ -87,7 +88,7 @@ pub(crate) async fn draw(
         return printer.text(&answer.body);
     }
     let graph: Graph = api.read(&answer)?;
-    printer.answer(&answer, || Ok(graph.tree(from_subject)))?;
+    printer.answer(&answer, || Ok(tree::tree(&graph, from_subject)))?;
     if graph.truncated {
         printer.note("there is more than can be shown; for less see --depth");
     }

@@ -1,6 +1,6 @@
 //! `paddock quota`: what one may have of each kind of service, and what of it is in use.
 
-use serde::Deserialize;
+use wire::quota::{Allowance, Allowed};
 
 use super::call::Call;
 use super::error::Error;
@@ -8,29 +8,6 @@ use super::format;
 use super::http::Api;
 use super::print::Printer;
 use super::table::Table;
-
-#[derive(Deserialize)]
-struct Allowance {
-    is_limited: bool,
-    items: Vec<Allowed>,
-}
-
-/// What may be had of one instance type.
-#[derive(Deserialize)]
-struct Allowed {
-    kind: String,
-    instance_type: String,
-    #[serde(default)]
-    billing_model: String,
-    #[serde(default)]
-    holder: String,
-    #[serde(default)]
-    limit: Option<i64>,
-    #[serde(default)]
-    used: i64,
-    #[serde(default)]
-    expires_at: Option<String>,
-}
 
 /// Shows what one may have, and has.
 pub(crate) async fn run(api: &Api, printer: &mut Printer) -> Result<(), Error> {
@@ -54,7 +31,7 @@ fn table(items: &[Allowed]) -> String {
             limit(one.limit),
             // The id behind the slash is one's own.
             one.holder.split('/').next().unwrap_or_default().into(),
-            format::time(one.expires_at.as_deref()),
+            format::timestamp(one.expires_at),
         ])
     };
     items.iter().fold(Table::new(&header), row).render()

@@ -1,6 +1,6 @@
 //! `paddock search`: finds anything by what is remembered of it.
 
-use serde::Deserialize;
+use wire::search::{Item, Match, Results};
 
 use super::call::Call;
 use super::error::Error;
@@ -32,31 +32,6 @@ pub(crate) struct Args {
     limit: u16,
 }
 
-#[derive(Debug, Deserialize)]
-struct Results {
-    items: Vec<Item>,
-}
-
-/// The part of what was found that the table shows.
-#[derive(Debug, Deserialize)]
-struct Item {
-    kind: String,
-    id: String,
-    name: String,
-    #[serde(default)]
-    status: Option<String>,
-    #[serde(default)]
-    matched: Vec<Match>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Match {
-    field: String,
-    word: String,
-    #[serde(default)]
-    typos: u8,
-}
-
 /// Lists what was found.
 pub(crate) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     let call = Call::get(&["search"])
@@ -84,7 +59,7 @@ fn row(item: &Item) -> [String; 5] {
         item.kind.clone(),
         item.name.clone(),
         format::optional(item.status.as_ref()),
-        item.id.clone(),
+        item.id.to_string(),
         format::join(item.matched.iter().map(matched)),
     ]
 }
@@ -102,16 +77,18 @@ mod tests {
     #[test]
     fn what_was_found_is_shown_with_the_reason() {
         let found: Results = serde_json::from_str(
-            r#"{"items":[{"kind":"environment","id":"1","name":"web-shop","status":"deployed",
+            r#"{"items":[{"kind":"environment","id":"9m4e2mr0ui3e8a215n4g","name":"web-shop",
+                "status":"deployed","description":"","tags":{},"href":"","score":1.0,
                 "matched":[{"field":"name","word":"web","typos":0},
                            {"field":"tag","word":"shop","typos":1}]},
-                {"kind":"user","id":"2","name":"ann","status":null}]}"#,
+                {"kind":"user","id":"9m4e2mr0ui3e8a215n50","name":"ann","status":null,
+                 "description":"","tags":{},"href":"","score":0.5,"matched":[]}]}"#,
         )
         .unwrap();
         let want = "\
-KIND         NAME      STATUS    ID  MATCHED
-environment  web-shop  deployed  1   name=web,tag~shop
-user         ann       -         2   -
+KIND         NAME      STATUS    ID                    MATCHED
+environment  web-shop  deployed  9m4e2mr0ui3e8a215n4g  name=web,tag~shop
+user         ann       -         9m4e2mr0ui3e8a215n50  -
 ";
         assert_eq!(table(&found), want);
     }

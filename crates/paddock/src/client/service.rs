@@ -9,9 +9,9 @@ mod kinds;
 pub(crate) mod list;
 pub(crate) mod view;
 
-use serde_json::json;
+use wire::instance::InstanceChange;
 
-use super::call::Call;
+use super::call::{Call, request};
 use super::error::Error;
 use super::http::Api;
 use super::page::Limit;
@@ -175,13 +175,8 @@ async fn update(
     change: Change,
 ) -> Result<(), Error> {
     let id = subject::find(api, kind, which).await?.id;
-    let mut body = json!({});
-    if let Some(owner) = change.owner {
-        body["owner"] = owner.into();
-    }
-    if let Some(reauthentication) = change.reauthentication {
-        body["reauthentication"] = reauthentication.into();
-    }
+    let Change { owner, reauthentication } = change;
+    let body = request(&InstanceChange { owner, reauthentication });
     let answer = api.send(&Call::patch(&[kind.path, &id], body)).await?;
     printer.answer(&answer, || Ok(view::table(&[api.read(&answer)?])))
 }

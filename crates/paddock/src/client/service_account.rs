@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::json;
+use wire::kind::Kind;
 
 use super::call::Call;
 use super::error::Error;
@@ -9,7 +10,7 @@ use super::format;
 use super::http::{Answer, Api};
 use super::print::Printer;
 use super::prompt;
-use super::service::catalog::{self, Service};
+use super::service::catalog;
 use super::subject;
 use super::table::{self, Table};
 
@@ -124,9 +125,9 @@ pub(crate) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<
 }
 
 /// The kind that was named, or the first that has service accounts.
-async fn offering(api: &Api, named: Option<&str>) -> Result<Service, Error> {
+async fn offering(api: &Api, named: Option<&str>) -> Result<Kind, Error> {
     for service in catalog::some(api, named).await? {
-        if service.has(api, PATH).await? {
+        if catalog::has(api, &service, PATH).await? {
             return Ok(service);
         }
     }

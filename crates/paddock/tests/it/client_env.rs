@@ -322,15 +322,28 @@ fn environments_of_others_are_not_found() {
 #[test]
 fn a_log_that_broke_off_goes_on_where_it_was() {
     let id = "9m4e2mr0ui3e8a215n4g";
+    let now = "2026-01-02T03:04:05Z";
     let at = |status: &str, step: &str| {
-        let one = format!(r#"{{"name":"web","status":"{step}"}}"#);
-        answer(
-            "200 OK",
-            &format!(r#"{{"id":"{id}","name":"prod","status":"{status}","resources":[{one}]}}"#),
-        )
+        let resource = json!({
+            "id": id, "environment_id": id, "name": "web", "executor": "deployment",
+            "template": "shop@1.0.0", "action": false, "description": "", "tags": {},
+            "act": "nothing", "status": step, "status_reason": "", "status_since": now,
+            "progress": 0, "outputs": {}, "depends_on": [], "drift": [], "unexpected": [],
+            "attempts": 0, "generation": 1, "created_at": now, "updated_at": now,
+        });
+        let environment = json!({
+            "id": id, "organization_id": id, "name": "prod", "description": "", "tags": {},
+            "templates": [], "parameters": {}, "on_drift": "report", "status": status,
+            "status_words": "", "status_reason": "", "status_since": now, "progress": 0,
+            "entry_points": [], "cancelling": false, "created_by": id, "generation": 1,
+            "created_at": now, "updated_at": now, "resources": [resource],
+        });
+        answer("200 OK", &environment.to_string())
     };
-    let said =
-        |number: u8| format!("{{\"number\":{number},\"at\":\"t\",\"text\":\"line {number}\"}}\n");
+    let said = |number: u8| {
+        let text = format!("line {number}");
+        format!("{}\n", json!({ "number": number, "at": now, "text": text }))
+    };
     let fake = Fake::start(vec![
         at("deploying", "applying"),
         answer("200 OK", &said(1)),

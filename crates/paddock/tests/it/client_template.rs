@@ -248,12 +248,15 @@ fn a_template_of_others_is_not_found() {
     eve.run(&format!("template publish {path} --shared")).fails(1, &["administrator"]);
 }
 
+const PUBLISHED: &str = r#"{"id":"9m4e2mr0ui3e8a215n4g","name":"shop","version":"1.0.0",
+    "reference":"shop@1.0.0","shared":false,"description":"","tags":{},"hash":"h",
+    "created_by":"server","created_at":"2026-01-02T03:04:05Z"}"#;
+
 #[test]
 fn what_is_published_arrives_once_and_says_what_it_is() {
-    let published = r#"{"name":"shop","version":"1.0.0","reference":"shop@1.0.0"}"#;
     let shop = folder(&[("shop.json", "{}")]);
     let line = format!("template publish {}", shop.path().join("shop.json").display());
-    let fake = Fake::start(vec![Act::HangUp, json("201 Created", published)]);
+    let fake = Fake::start(vec![Act::HangUp, json("201 Created", PUBLISHED)]);
     Client::signed_in(&fake.address).run(&line).succeeds().prints(&["published shop@1.0.0"]);
     let requests = fake.requests();
     assert_eq!(requests.len(), 2, "{requests:?}");
@@ -270,9 +273,8 @@ fn what_is_published_arrives_once_and_says_what_it_is() {
 
 #[test]
 fn without_git_there_is_no_commit() {
-    let published = r#"{"name":"shop","version":"1.0.0","reference":"shop@1.0.0"}"#;
     let shop = folder(&[("shop.yaml", SHOP)]);
-    let fake = Fake::start(vec![json("200 OK", published)]);
+    let fake = Fake::start(vec![json("200 OK", PUBLISHED)]);
     let client = Client::signed_in(&fake.address);
     let line = format!("template publish {}", shop.path().join("shop.yaml").display());
     let output = client.command(&line).env("PATH", "/nowhere").output().unwrap();

@@ -4,9 +4,9 @@ use axum::Json as Answer;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
+use wire::environment::Environment;
+use wire::environment::request::NewEnvironment;
 
-use super::shape::Environment;
-use super::wish::Wanted;
 use super::{EnvironmentFilter, ask};
 use crate::body::Json;
 use crate::caller::Caller;
@@ -15,16 +15,16 @@ use crate::page::{List, Query, Slice};
 use crate::{App, Problem};
 
 /// Asks for an environment, as `POST /api/v1/environments` does.
-#[utoipa::path(put, path = "/api/v1/environment", tag = "environments", request_body = Wanted,
+#[utoipa::path(put, path = "/api/v1/environment", tag = "environments", request_body = NewEnvironment,
     params(("Idempotency-Key" = Option<String>, Header, description = "Acts once, however often it is sent")),
     responses((status = 202, body = Environment, description = "Asked for"), Problem))]
 pub(crate) async fn environment_put(
     app: State<App>,
     caller: Caller,
     once: Once,
-    wanted: Json<Wanted>,
+    new: Json<NewEnvironment>,
 ) -> Result<Response, Problem> {
-    super::environment_create(app, caller, once, wanted).await
+    super::environment_create(app, caller, once, new).await
 }
 
 /// Lists environments, as `GET /api/v1/environments` does.

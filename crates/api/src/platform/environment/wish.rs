@@ -6,87 +6,42 @@ use std::time::Duration;
 use engine::environment::Wish;
 use model::environment::OnDrift;
 use model::{Time, name};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-use utoipa::ToSchema;
+use serde_json::Value;
+use wire::environment::request::NewEnvironment;
 
 use crate::Problem;
 
 /// The longest that an environment can be asked to live: ten years.
 const LONGEST: Duration = Duration::from_hours(24 * 3650);
 
-/// How long something shall live: seconds as a number, or text such as `90m`, `12h` or `7d`.
-#[derive(ToSchema, Serialize)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "only its schema is used; lives are read by `life`")]
-pub(crate) enum Life {
-    Seconds(u64),
-    Text(String),
+/// What is asked for, and the plan that was seen.
+pub(super) fn named(new: NewEnvironment, now: Time) -> Result<(Wish, Option<String>), Problem> {
+    if new.name.as_deref().is_none_or(str::is_empty) {
+        return Err(Problem::field("name", "must be given: 1 to 63 of a-z, 0-9 and -"));
+    }
+    checked(new, now)
 }
 
-/// An environment to make.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = NewEnvironment)]
-pub(crate) struct Wanted {
-    /// Its name, a DNS label, unique in its organization. A plan needs none.
-    name: Option<String>,
-    /// The templates that it shall be made from, `name@version`.
-    pub(super) templates: Vec<String>,
-    /// What is set.
-    #[serde(default)]
-    #[schema(value_type = Object)]
-    pub(super) parameters: Map<String, Value>,
-    /// What users write on it.
-    #[serde(default)]
-    tags: BTreeMap<String, String>,
-    /// What it is for.
-    #[serde(default)]
-    description: String,
-    /// When it shall be destroyed (RFC 3339).
-    destroy_at: Option<String>,
-    /// The same, from now on; give one of them.
-    #[schema(value_type = Option<Life>)]
-    ttl: Option<Value>,
-    /// What is done when a resource is not as it was made: `report` (if nothing is said) or `repair`.
-    on_drift: Option<String>,
-    /// What exists already and shall be taken over: by resource, as its executor names it.
-    #[serde(default)]
-    adopt: BTreeMap<String, String>,
-    /// The plan that was seen; another one is refused.
-    plan_hash: Option<String>,
-}
-
-impl Wanted {
-    /// What is asked for, and the plan that was seen.
-    pub(super) fn named(self, now: Time) -> Result<(Wish, Option<String>), Problem> {
-        if self.name.as_deref().is_none_or(str::is_empty) {
-            return Err(Problem::field("name", "must be given: 1 to 63 of a-z, 0-9 and -"));
-        }
-        self.checked(now)
+/// The same; its name may be missing.
+pub(super) fn checked(new: NewEnvironment, now: Time) -> Result<(Wish, Option<String>), Problem> {
+    let name = new.name.unwrap_or_default();
+    if !name.is_empty() {
+        name::dns_label("name", &name)?;
     }
-
-    /// The same; its name may be missing.
-    pub(super) fn checked(self, now: Time) -> Result<(Wish, Option<String>), Problem> {
-        let name = self.name.unwrap_or_default();
-        if !name.is_empty() {
-            name::dns_label("name", &name)?;
-        }
-        name::labels("tags", &self.tags)?;
-        adoptions(&self.adopt)?;
-        let destroy_at = end(self.ttl.as_ref(), self.destroy_at.as_deref(), now)?;
-        let wish = Wish {
-            name,
-            description: description(&self.description)?,
-            tags: self.tags,
-            templates: self.templates,
-            parameters: self.parameters,
-            on_drift: self.on_drift.as_deref().map(on_drift).transpose()?.unwrap_or_default(),
-            destroy_at,
-            adopt: self.adopt,
-        };
-        Ok((wish, self.plan_hash))
-    }
+    name::labels("tags", &new.tags)?;
+    adoptions(&new.adopt)?;
+    let destroy_at = end(new.ttl.as_ref(), new.destroy_at.as_deref(), now)?;
+    let wish = Wish {
+        name,
+        description: description(&new.description)?,
+        tags: new.tags,
+        templates: new.templates,
+        parameters: new.parameters,
+        on_drift: new.on_drift.as_deref().map(on_drift).transpose()?.unwrap_or_default(),
+        destroy_at,
+        adopt: new.adopt,
+    };
+    Ok((wish, new.plan_hash))
 }
 
 /// What shall be taken over is named.

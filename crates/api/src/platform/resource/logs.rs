@@ -9,13 +9,14 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use base::Stop;
 use futures_util::{StreamExt as _, stream};
+use model::environment;
 use model::resource::{Resource, Status};
-use model::{Time, environment};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use store::resource::log;
 use store::{Db, Read, Scope};
 use tokio::sync::watch;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
+use wire::resource::Line;
 
 use crate::caller::Caller;
 use crate::page::{Query, flag, id, number};
@@ -54,27 +55,12 @@ impl ResourceLogFilter {
     }
 }
 
-/// A line of the log.
-#[derive(Serialize, ToSchema)]
-#[schema(as = ResourceLogLine)]
-pub(crate) struct Line {
-    /// Its place: give this as `after` to go on.
-    number: i64,
-    /// When it was said.
-    #[schema(value_type = String, format = DateTime)]
-    at: Time,
-    /// What was said.
-    text: String,
-}
-
-impl Line {
-    fn written(self, as_json: bool) -> Bytes {
-        if as_json {
-            let text = serde_json::to_string(&self).expect("a line is plain data");
-            return Bytes::from(text + "\n");
-        }
-        Bytes::from(self.text + "\n")
+fn written(line: Line, as_json: bool) -> Bytes {
+    if as_json {
+        let text = serde_json::to_string(&line).expect("a line is plain data");
+        return Bytes::from(text + "\n");
     }
+    Bytes::from(line.text + "\n")
 }
 
 /// What was said while a resource was made, changed and destroyed: as plain text, or as lines of JSON with
@@ -107,7 +93,7 @@ pub(crate) async fn resource_logs(
     let reader = Reader { db, one, after, follows, is_over: false, signal, stop };
     let as_json = wants_json(&headers);
     let lines = stream::unfold(reader, next_batch).flat_map(stream::iter);
-    let chunks = lines.map(move |line| Ok::<_, Infallible>(line.written(as_json)));
+    let chunks = lines.map(move |line| Ok::<_, Infallible>(written(line, as_json)));
     let kind = if as_json { NDJSON } else { "text/plain; charset=utf-8" };
     Ok(([(header::CONTENT_TYPE, kind)], Body::from_stream(chunks)).into_response())
 }

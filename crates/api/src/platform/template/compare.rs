@@ -3,19 +3,18 @@
 use axum::Json as Answer;
 use axum::extract::{Path, State};
 use engine::environment::{Change as Wish, plan_change};
-use model::EnvironmentId;
-use model::environment::{Environment, Status};
+use model::environment::Environment;
 use model::template::{self, Act};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Deserialize;
 use store::Read;
 use store::template::Published;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
+use wire::environment::plan::{Step, Summary};
+use wire::template::{FieldChange, Impact, TemplateDiff, Touched};
 
 use super::{of_version, versions};
 use crate::caller::Caller;
 use crate::page::Query;
-use crate::platform::environment::plan::{Step, Summary};
 use crate::{App, Problem};
 
 /// So many environments are looked at.
@@ -34,64 +33,6 @@ pub(crate) struct Versions {
 }
 
 /// What is different between two versions of a template.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct TemplateDiff {
-    /// The template's name.
-    name: String,
-    /// The one version.
-    from: String,
-    /// The other one.
-    to: String,
-    /// What is different, by the fields' names.
-    changes: Vec<FieldChange>,
-}
-
-/// A field that is different.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct FieldChange {
-    /// Which field: `resources.web.with.image`.
-    path: String,
-    /// What it was; null if it was not there.
-    from: Value,
-    /// What it is; null if it is gone.
-    to: Value,
-}
-
-/// What a new version of a template would do to environments.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Impact {
-    /// The template's name.
-    name: String,
-    /// The version that they are made from.
-    from: String,
-    /// The version that they would be made from.
-    to: String,
-    /// The living environments that are made from it, the first 500.
-    environments: Vec<Touched>,
-}
-
-/// What a new version would do to one environment.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Touched {
-    /// The environment's id.
-    #[schema(value_type = String)]
-    id: EnvironmentId,
-    /// Its name.
-    name: String,
-    /// Where it is on its way.
-    #[schema(value_type = String)]
-    status: Status,
-    /// The plan's hash, if it can be planned.
-    hash: Option<String>,
-    /// How many resources would be changed in which way.
-    summary: Option<Summary>,
-    /// What would be done; resources that stay are left out.
-    steps: Vec<Step>,
-    /// Why it can't be moved to that version; null if it can.
-    problem: Option<String>,
-}
-
-/// What is different between two versions of a template.
 #[utoipa::path(get, path = "/api/v1/templates/{reference}/diff", tag = "templates",
     params(("reference" = String, Path, description = "The template's name"), Versions),
     responses((status = 200, body = TemplateDiff, description = "What is different"), Problem))]
@@ -103,11 +44,7 @@ pub(crate) async fn template_diff(
 ) -> Result<Answer<TemplateDiff>, Problem> {
     let (from, to) = both(&mut app.db.read().await?, &caller, &name, asked).await?;
     let changes = template::diff(&from.template, &to.template).into_iter();
-    let changes = changes.map(|one| FieldChange {
-        path: one.path,
-        from: one.from.unwrap_or_default(),
-        to: one.to.unwrap_or_default(),
-    });
+    let changes = changes.map(FieldChange::from);
     Ok(Answer(TemplateDiff {
         name,
         changes: changes.chain(files_differ(&from, &to)).collect(),
@@ -197,14 +134,16 @@ async fn touched(
         Err(store::Error::Invalid(invalid)) => (None, Some(invalid.to_string())),
         other => (Some(other?.plan), to.deprecated_why.as_ref().map(deprecated)),
     };
-    let steps = plan.iter().flat_map(|plan| &plan.steps);
+    let summary = plan.as_ref().map(Summary::from);
+    let hash = plan.as_ref().map(|plan| plan.hash.clone());
+    let steps = plan.into_iter().flat_map(|plan| plan.steps);
     Ok(Touched {
         id: now.id,
         name: now.name,
-        status: now.status,
-        summary: plan.as_ref().map(Summary::of),
+        status: now.status.to_string(),
+        hash,
+        summary,
         steps: steps.filter(|step| step.act != Act::Nothing).map(Step::from).collect(),
-        hash: plan.map(|plan| plan.hash),
         problem,
     })
 }

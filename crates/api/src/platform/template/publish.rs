@@ -10,9 +10,9 @@ use model::{OrganizationId, name};
 use serde::Deserialize;
 use store::template::{Files, NewTemplate};
 use utoipa::IntoParams;
+use wire::template::Template;
 
-use super::archive;
-use super::shape::Template;
+use super::{archive, complete};
 use crate::app::Publishers;
 use crate::body::{self, content_type, read_up_to};
 use crate::caller::Caller;
@@ -133,7 +133,7 @@ pub(crate) async fn template_publish(
     let new = NewTemplate { organization_id, template: &template, source, files, hash: &hash };
     let mut tx = app.db.begin(caller.actor()).await?;
     let (published, is_new) = store::template::publish(&mut tx, &new).await?;
-    let shown = Template::long(&mut tx, published).await?;
+    let shown = complete(&mut tx, published).await?;
     tx.commit().await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(answer(status, shown))

@@ -1,7 +1,7 @@
 //! `paddock admin denied-owner`: users who may not have instances.
 
-use serde::Deserialize;
 use serde_json::json;
+use wire::denied_owner::{DeniedOwner, DeniedOwners, NewDeniedOwner};
 
 use crate::client::call::Call;
 use crate::client::error::Error;
@@ -44,20 +44,6 @@ Example:
     },
 }
 
-#[derive(Deserialize)]
-struct DeniedOwner {
-    owner: String,
-    #[serde(default)]
-    reason: String,
-    #[serde(default)]
-    created_at: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct DeniedOwners {
-    items: Vec<DeniedOwner>,
-}
-
 /// Carries out one of the commands.
 pub(super) async fn run(command: Command, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     match command {
@@ -78,11 +64,8 @@ async fn add(
     yes: bool,
 ) -> Result<(), Error> {
     prompt::confirm(&format!("Deny {username} instances, and delete all that there are?"), yes)?;
-    let mut body = json!({ "owner": username });
-    if let Some(reason) = reason {
-        body["reason"] = reason.into();
-    }
-    let answer = api.send(&Call::create(&PATH, body)).await?;
+    let new = NewDeniedOwner { owner: username.into(), reason: reason.unwrap_or_default() };
+    let answer = api.send(&Call::create(&PATH, json!(new))).await?;
     printer.answer(&answer, || Ok(table(&[api.read(&answer)?])))
 }
 
@@ -99,7 +82,7 @@ async fn remove(api: &Api, printer: &mut Printer, username: &str) -> Result<(), 
 
 fn table(denied: &[DeniedOwner]) -> String {
     let row = |table: Table, one: &DeniedOwner| {
-        let created = format::time(one.created_at.as_deref());
+        let created = format::timestamp(one.created_at);
         table.row([one.owner.clone(), created, one.reason.clone()])
     };
     denied.iter().fold(Table::new(&["OWNER", "CREATED", "REASON"]), row).render()

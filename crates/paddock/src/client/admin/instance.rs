@@ -154,7 +154,7 @@ impl Place {
         let subject = subject::find(api, &INSTANCE, which).await?;
         let kind = subject.kind.clone().ok_or_else(|| api.foreign())?;
         let service = catalog::find(api, &kind).await?;
-        let plural = service.plural(api).await?;
+        let plural = catalog::plural(api, &service).await?;
         Ok(Self { subject, family: service.api, plural })
     }
 

@@ -1,9 +1,9 @@
 //! `paddock admin quota`: granting and taking back.
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use wire::quota::{Grant, Grants, NewGrant};
 
-use crate::client::call::Call;
+use crate::client::call::{Call, request};
 use crate::client::error::Error;
 use crate::client::format;
 use crate::client::http::Api;
@@ -25,7 +25,7 @@ Once anything is granted, everybody else may have only what they were granted, a
 Example:
   paddock admin quota grant --org acme --type standard --limit 3
   paddock admin quota grant --user ann --kind kafka --type standard --limit 1 --expires-at 30d")]
-    Grant(Grant),
+    Grant(GrantArgs),
     /// Lists what was granted to whom
     #[command(visible_alias = "ls", after_help = "Example:\n  paddock admin quota list --org acme")]
     List {
@@ -45,7 +45,7 @@ Example:
 
 /// What is granted.
 #[derive(clap::Args)]
-pub(crate) struct Grant {
+pub(crate) struct GrantArgs {
     #[command(flatten)]
     holder: Holder,
     /// Of which kind of service [default: of every kind that has the type]
@@ -89,40 +89,17 @@ pub(crate) struct MaybeHolder {
     user: Option<String>,
 }
 
-/// The part of a grant that the client shows.
-#[derive(Deserialize)]
-struct Granted {
-    id: String,
-    holder: String,
-    #[serde(default)]
-    kind: Option<String>,
-    instance_type: String,
-    #[serde(default)]
-    billing_model: String,
-    #[serde(default)]
-    limit: Option<i64>,
-    #[serde(default)]
-    expires_at: Option<String>,
-    #[serde(default)]
-    created_at: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Grants {
-    items: Vec<Granted>,
-}
-
 /// Carries out one of the commands.
 pub(super) async fn run(command: Command, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     match command {
-        Command::Grant(wanted) => grant(api, printer, wanted).await,
+        Command::Grant(args) => grant(api, printer, args).await,
         Command::List { holder } => list(api, printer, holder).await,
         Command::Revoke { id, yes } => revoke(api, printer, &id, yes).await,
     }
 }
 
-async fn grant(api: &Api, printer: &mut Printer, wanted: Grant) -> Result<(), Error> {
-    let body = wanted.request(api).await?;
+async fn grant(api: &Api, printer: &mut Printer, args: GrantArgs) -> Result<(), Error> {
+    let body = request(&args.request(api).await?);
     let answer = api.send(&Call::create(&["admin", "quota"], body)).await?;
     printer.answer(&answer, || Ok(table(&[api.read(&answer)?])))
 }
@@ -149,29 +126,21 @@ async fn revoke(api: &Api, printer: &mut Printer, id: &str, yes: bool) -> Result
     printer.answer_or_note(&answer, &format!("grant {id} is taken back"))
 }
 
-impl Grant {
-    async fn request(self, api: &Api) -> Result<Value, Error> {
+impl GrantArgs {
+    async fn request(self, api: &Api) -> Result<NewGrant, Error> {
         let organization_id = match self.holder.org {
             Some(which) => Some(organization(api, &which).await?),
             None => None,
         };
-        let mut body = json!({ "instance_type": self.instance_type });
-        let texts = [
-            ("organization_id", organization_id),
-            ("username", self.holder.user),
-            ("kind", self.kind),
-            ("billing_model", self.billing_model),
-            ("expires_at", self.expires_at),
-        ];
-        for (field, text) in texts {
-            if let Some(text) = text {
-                body[field] = text.into();
-            }
-        }
-        if let Some(limit) = self.limit {
-            body["limit"] = limit.into();
-        }
-        Ok(body)
+        Ok(NewGrant {
+            organization_id,
+            username: self.holder.user,
+            kind: self.kind,
+            instance_type: self.instance_type,
+            billing_model: self.billing_model,
+            limit: self.limit.map(Into::into),
+            expires_at: self.expires_at,
+        })
     }
 }
 
@@ -199,9 +168,9 @@ async fn organization(api: &Api, which: &str) -> Result<String, Error> {
     }
 }
 
-fn table(grants: &[Granted]) -> String {
+fn table(grants: &[Grant]) -> String {
     let header = ["ID", "HOLDER", "KIND", "TYPE", "BILLING MODEL", "LIMIT", "EXPIRES", "CREATED"];
-    let row = |table: Table, one: &Granted| {
+    let row = |table: Table, one: &Grant| {
         table.row([
             one.id.clone(),
             one.holder.clone(),
@@ -209,8 +178,8 @@ fn table(grants: &[Granted]) -> String {
             one.instance_type.clone(),
             one.billing_model.clone(),
             limit(one.limit),
-            format::time(one.expires_at.as_deref()),
-            format::time(one.created_at.as_deref()),
+            format::timestamp(one.expires_at),
+            format::timestamp(one.created_at),
         ])
     };
     grants.iter().fold(Table::new(&header), row).render()
@@ -222,17 +191,18 @@ mod tests {
 
     #[test]
     fn a_grant_without_a_kind_is_for_all() {
-        let grants: Vec<Granted> = serde_json::from_str(
+        let grants: Vec<Grant> = serde_json::from_str(
             r#"[{"id":"1","holder":"user/ann","kind":null,"instance_type":"grown",
-                 "billing_model":"standard","limit":2,"expires_at":null,
+                 "billing_model":"standard","limit":2,"expires_at":null,"created_by":"u",
                  "created_at":"2026-01-02T03:04:05.6Z"},
-                {"id":"2","holder":"user/bob","kind":"rhino","instance_type":"grown"}]"#,
+                {"id":"2","holder":"user/bob","kind":"rhino","instance_type":"grown",
+                 "billing_model":"","created_by":"u","created_at":"2026-01-02T03:04:05Z"}]"#,
         )
         .unwrap();
         let want = "\
 ID  HOLDER    KIND   TYPE   BILLING MODEL  LIMIT  EXPIRES  CREATED
 1   user/ann  all    grown  standard       2      -        2026-01-02T03:04:05Z
-2   user/bob  rhino  grown  -              none   -        -
+2   user/bob  rhino  grown  -              none   -        2026-01-02T03:04:05Z
 ";
         assert_eq!(table(&grants), want);
     }

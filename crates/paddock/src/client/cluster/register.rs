@@ -81,7 +81,7 @@ struct Parameter {
 
 async fn foreign(args: Args, kind: &str, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     let service = catalog::find(api, kind).await?;
-    let plural = service.plural(api).await?;
+    let plural = catalog::plural(api, &service).await?;
     let mut body = json!({
         "cluster_id": args.name,
         "cluster_ingress_dns_name": args.ingress_dns,

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use clap::builder::PossibleValuesParser;
 use model::environment::OnDrift;
 use serde_json::{Value, json};
+use wire::environment::plan::Plan;
 
-use super::plan::{self, Plan};
+use super::plan;
 use super::view;
 use super::wait::{Goal, settle};
 use super::wish::{Wanted, Wish};
@@ -106,7 +107,7 @@ async fn agreed(
     }
     let plan: Plan = api.read(&plan::ask(api, name, there, wanted, false).await?)?;
     plan::text(&plan, false).lines().for_each(|line| printer.note(line));
-    if !plan.summary.is_empty() {
+    if !plan::is_empty(&plan.summary) {
         prompt::confirm(&format!("Do this to the environment {name}?"), false)?;
     }
     Ok(Some(plan.hash))

@@ -1,8 +1,9 @@
 //! What is done to an environment that is there: repair, extend, retry, cancel, destroy, adopt.
 
 use model::Time;
-use serde::Deserialize;
 use serde_json::{Value, json};
+use wire::environment::Environment;
+use wire::environment::request::Repaired;
 
 use super::view;
 use super::wait::{Goal, settle, wait};
@@ -106,11 +107,6 @@ fn end(text: &str) -> Result<(&'static str, Value), String> {
 
 /// Mends what has drifted.
 pub(super) async fn repair(args: Repair, api: &Api, printer: &mut Printer) -> Result<(), Error> {
-    #[derive(Deserialize)]
-    struct Repaired {
-        #[serde(default)]
-        repaired: Vec<String>,
-    }
     let subject = subject::find(api, &ENVIRONMENT, &args.which).await?;
     let mut body = json!({});
     if !args.resources.is_empty() {
@@ -118,7 +114,7 @@ pub(super) async fn repair(args: Repair, api: &Api, printer: &mut Printer) -> Re
     }
     let call = Call::post(&["environments", &subject.id, "repair"], Some(body));
     let answer = api.send(&call).await.map_err(Error::of_document)?;
-    let Repaired { repaired } = api.read(&answer)?;
+    let Repaired { repaired, .. } = api.read(&answer)?;
     if repaired.is_empty() {
         return printer.answer_or_note(&answer, "there is nothing to mend");
     }
@@ -139,12 +135,8 @@ pub(super) async fn extend(args: Extend, api: &Api, printer: &mut Printer) -> Re
 
 /// Goes on with what failed: on the way in, or on the way out.
 pub(super) async fn retry(args: Which, api: &Api, printer: &mut Printer) -> Result<(), Error> {
-    #[derive(Deserialize)]
-    struct Retried {
-        status: String,
-    }
     let answer = ask(api, &args.which, "retry", None).await?;
-    let Retried { status } = api.read(&answer)?;
+    let Environment { status, .. } = api.read(&answer)?;
     let goal = if status == "destroying" { Goal::Destroyed } else { Goal::Deployed };
     show(api, printer, &settle(api, answer, goal, args.wait.limit()).await?)
 }

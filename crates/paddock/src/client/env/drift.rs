@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
-use serde_json::Value;
 use tokio::time::sleep;
+use wire::environment::Environment;
+use wire::environment::drift::{Drift, Drifted};
+use wire::resource::Resource;
 
 use crate::client::call::Call;
 use crate::client::error::Error;
@@ -35,33 +36,6 @@ pub(crate) struct Args {
     now: bool,
 }
 
-#[derive(Debug, Deserialize)]
-struct Drift {
-    #[serde(default)]
-    resources: Vec<Drifted>,
-}
-
-/// A resource that is not as it was made, or has something beside it.
-#[derive(Debug, Deserialize)]
-struct Drifted {
-    name: String,
-    #[serde(default)]
-    differences: Vec<Difference>,
-    #[serde(default)]
-    unexpected: Vec<String>,
-    #[serde(default)]
-    observed_at: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Difference {
-    field: String,
-    #[serde(default)]
-    made: Option<Value>,
-    #[serde(default)]
-    found: Option<Value>,
-}
-
 /// Shows what has drifted.
 pub(super) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     let subject = subject::find(api, &ENVIRONMENT, &args.which).await?;
@@ -85,7 +59,7 @@ async fn looked_at(api: &Api, subject: &Subject) -> Result<(), Error> {
     loop {
         let answer = api.send(&Call::get(&["environments", &subject.id])).await?;
         let environment: Environment = api.read(&answer)?;
-        let Some(unseen) = environment.unseen() else { return Ok(()) };
+        let Some(unseen) = unseen(&environment) else { return Ok(()) };
         if base::monotonic() > give_up_at {
             let (name, reason) = (&unseen.name, &unseen.status_reason);
             return Err(Error::failed_but(
@@ -100,33 +74,16 @@ async fn looked_at(api: &Api, subject: &Subject) -> Result<(), Error> {
     }
 }
 
-#[derive(Debug, Deserialize)]
-struct Environment {
-    #[serde(default)]
-    resources: Vec<Resource>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Resource {
-    name: String,
-    status: String,
-    #[serde(default)]
-    status_reason: String,
-    #[serde(default)]
-    observed_at: Option<String>,
-}
-
-impl Environment {
-    /// A resource that is there and that nobody has looked at yet.
-    fn unseen(&self) -> Option<&Resource> {
-        let is_there = |one: &Resource| matches!(one.status.as_str(), "applied" | "drifted");
-        self.resources.iter().find(|one| is_there(one) && one.observed_at.is_none())
-    }
+/// A resource that is there and that nobody has looked at yet.
+fn unseen(environment: &Environment) -> Option<&Resource> {
+    let is_there = |one: &&Resource| matches!(one.status.as_str(), "applied" | "drifted");
+    let all = environment.resources.iter().flatten();
+    all.filter(is_there).find(|one| one.observed_at.is_none())
 }
 
 /// One line a field, and one for everything that should not be there.
 fn text(drift: &Drift) -> String {
-    let rows: Vec<[String; 5]> = drift.resources.iter().flat_map(Drifted::rows).collect();
+    let rows: Vec<[String; 5]> = drift.resources.iter().flat_map(rows).collect();
     if rows.is_empty() {
         return "Everything is as it was made.\n".into();
     }
@@ -134,23 +91,24 @@ fn text(drift: &Drift) -> String {
     rows.into_iter().fold(Table::new(&header), Table::row).render()
 }
 
-impl Drifted {
-    fn rows(&self) -> Vec<[String; 5]> {
-        let seen = || format::time(self.observed_at.as_deref());
-        let differences = self.differences.iter().map(|one| {
-            let (made, found) = (one.made.as_ref(), one.found.as_ref());
-            let found = if found.is_none() { "gone".into() } else { format::value(found) };
-            [self.name.clone(), one.field.clone(), format::value(made), found, seen()]
-        });
-        let unexpected = self.unexpected.iter().map(|what| {
-            [self.name.clone(), what.clone(), String::new(), "not made by Paddock".into(), seen()]
-        });
-        differences.chain(unexpected).collect()
-    }
+fn rows(of: &Drifted) -> Vec<[String; 5]> {
+    let seen = || format::timestamp(of.observed_at);
+    let differences = of.differences.iter().map(|one| {
+        let found = Some(&one.found).filter(|found| !found.is_null());
+        let found = found.map_or_else(|| "gone".into(), |found| format::value(Some(found)));
+        [of.name.clone(), one.field.clone(), format::value(Some(&one.made)), found, seen()]
+    });
+    let unexpected = of.unexpected.iter().map(|what| {
+        [of.name.clone(), what.clone(), String::new(), "not made by Paddock".into(), seen()]
+    });
+    differences.chain(unexpected).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
+    use super::super::fixture::environment;
     use super::*;
 
     #[test]
@@ -170,20 +128,25 @@ kv        values.b  {\"x\":1}  gone                 2026-01-02T03:04:05Z
 kv        shop/c    -        not made by Paddock  2026-01-02T03:04:05Z
 ";
         assert_eq!(text(&drift), want);
-        assert_eq!(text(&Drift { resources: vec![] }), "Everything is as it was made.\n");
+        assert_eq!(
+            text(&Drift { drifted: false, resources: vec![] }),
+            "Everything is as it was made.\n"
+        );
     }
 
     #[test]
     fn only_what_is_there_can_be_looked_at() {
         for (resources, want) in [
-            (r#"[{"name":"a","status":"applied","observed_at":"t"}]"#, None),
-            (r#"[{"name":"a","status":"applied","observed_at":null}]"#, Some("a")),
-            (r#"[{"name":"a","status":"pending"},{"name":"b","status":"drifted"}]"#, Some("b")),
-            (r#"[{"name":"a","status":"applying"}]"#, None),
+            (
+                json!([{"name": "a", "status": "applied", "observed_at": "2026-01-02T03:04:05Z"}]),
+                None,
+            ),
+            (json!([{"name": "a", "status": "applied", "observed_at": null}]), Some("a")),
+            (json!([{"name": "a"}, {"name": "b", "status": "drifted"}]), Some("b")),
+            (json!([{"name": "a", "status": "applying"}]), None),
         ] {
-            let environment: Environment =
-                serde_json::from_str(&format!(r#"{{"resources":{resources}}}"#)).unwrap();
-            assert_eq!(environment.unseen().map(|one| one.name.as_str()), want, "{resources}");
+            let environment = environment(&json!({"resources": resources}));
+            assert_eq!(unseen(&environment).map(|one| one.name.as_str()), want, "{resources}");
         }
     }
 }

@@ -3,8 +3,9 @@
 use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
-use serde::Deserialize;
 use tokio::time::sleep;
+use wire::environment::Environment;
+use wire::resource::Line;
 
 use crate::client::call::Call;
 use crate::client::error::Error;
@@ -47,31 +48,21 @@ pub(crate) struct Args {
     timestamps: bool,
 }
 
-/// One line.
-#[derive(Debug, Clone, Deserialize)]
-struct Line {
-    /// Its place; whoever goes on after it gives it as `after`.
-    number: i64,
-    #[serde(default)]
-    at: String,
-    text: String,
-    /// As it came.
-    #[serde(skip)]
+/// A log line and its original JSON.
+struct Received {
+    line: Line,
     raw: String,
 }
 
-impl Line {
-    fn read(bytes: &[u8]) -> Option<Self> {
-        let raw = String::from_utf8(bytes.to_vec()).ok()?;
-        let line: Self = serde_json::from_str(&raw).ok()?;
-        Some(Self { raw, ..line })
-    }
+fn parse(bytes: &[u8]) -> Option<Received> {
+    let raw = String::from_utf8(bytes.to_vec()).ok()?;
+    Some(Received { line: serde_json::from_str(&raw).ok()?, raw })
+}
 
-    fn shown(&self, timestamps: bool, is_terminal: bool) -> String {
-        let at = if timestamps { format!("{} ", self.at) } else { String::new() };
-        let said = if is_terminal { table::tame(&self.text) } else { self.text.clone() };
-        format!("{at}{said}")
-    }
+fn render(line: &Line, timestamps: bool, is_terminal: bool) -> String {
+    let at = if timestamps { format!("{} ", line.at) } else { String::new() };
+    let said = if is_terminal { table::tame(&line.text) } else { line.text.clone() };
+    format!("{at}{said}")
 }
 
 /// Whose log is read, and how far it has been.
@@ -152,13 +143,13 @@ impl Log<'_> {
         let mut lines = Lines::open(self.api, call).await?;
         let is_terminal = io::stdout().is_terminal();
         loop {
-            match lines.next(Line::read).await {
-                Ok(line) => {
+            match lines.next(parse).await {
+                Ok(Received { line, raw }) => {
                     self.last = Some(line.number);
                     let text = if printer.is_json() {
-                        line.raw
+                        raw
                     } else {
-                        line.shown(self.timestamps, is_terminal)
+                        render(&line, self.timestamps, is_terminal)
                     };
                     printer.bytes(format!("{text}\n").as_bytes())?;
                 }
@@ -171,7 +162,7 @@ impl Log<'_> {
     /// Whether something is still done to the resource, or about to be.
     async fn goes_on(&self) -> Result<bool, Error> {
         match self.api.send(&Call::get(&["environments", &self.environment])).await {
-            Ok(answer) => Ok(self.api.read::<Environment>(&answer)?.is_busy_with(self.resource)),
+            Ok(answer) => Ok(is_busy_with(&self.api.read(&answer)?, self.resource)),
             Err(error) if error.status() == Some(404) => Ok(false),
             Err(error) if error.is_passing() => Ok(true),
             Err(error) => Err(error),
@@ -179,44 +170,31 @@ impl Log<'_> {
     }
 }
 
-/// The part of an environment that the log of a resource depends on.
-#[derive(Debug, Deserialize)]
-struct Environment {
-    status: String,
-    #[serde(default)]
-    resources: Vec<Resource>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Resource {
-    name: String,
-    status: String,
-}
-
-impl Environment {
-    /// Nobody's turn comes in an environment that has failed.
-    fn is_busy_with(&self, name: &str) -> bool {
-        let one = self.resources.iter().find(|one| one.name == name);
-        one.is_some_and(|one| match one.status.as_str() {
-            "planning" | "applying" | "destroying" => true,
-            "pending" => matches!(self.status.as_str(), "deploying" | "destroying"),
-            _ => false,
-        })
-    }
+/// Nobody's turn comes in an environment that has failed.
+fn is_busy_with(environment: &Environment, name: &str) -> bool {
+    let one = environment.resources.iter().flatten().find(|one| one.name == name);
+    one.is_some_and(|one| match one.status.as_str() {
+        "planning" | "applying" | "destroying" => true,
+        "pending" => matches!(environment.status.as_str(), "deploying" | "destroying"),
+        _ => false,
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
+    use super::super::fixture;
     use super::*;
 
     #[test]
     fn a_line_says_what_was_asked_for() {
         let raw = r#"{"number":7,"at":"2026-01-02T03:04:05Z","text":"a\u001b[2J"}"#;
-        let line = Line::read(raw.as_bytes()).unwrap();
-        assert_eq!((line.number, line.raw.as_str()), (7, raw));
-        assert_eq!(line.shown(false, false), "a\u{1b}[2J");
-        assert_eq!(line.shown(true, true), "2026-01-02T03:04:05Z a\u{fffd}[2J");
-        assert!(Line::read(b"<html>").is_none());
+        let Received { line, raw: kept } = parse(raw.as_bytes()).unwrap();
+        assert_eq!((line.number, kept.as_str()), (7, raw));
+        assert_eq!(render(&line, false, false), "a\u{1b}[2J");
+        assert_eq!(render(&line, true, true), "2026-01-02T03:04:05Z a\u{fffd}[2J");
+        assert!(parse(b"<html>").is_none());
     }
 
     #[test]
@@ -229,12 +207,11 @@ mod tests {
             ("deployed", "applied", false),
             ("deploying", "failed", false),
         ] {
-            let text = format!(
-                r#"{{"status":"{environment}","resources":[{{"name":"web","status":"{resource}"}}]}}"#
-            );
-            let seen: Environment = serde_json::from_str(&text).unwrap();
-            assert_eq!(seen.is_busy_with("web"), want, "{text}");
-            assert!(!seen.is_busy_with("bus"));
+            let resources = [json!({"name": "web", "status": resource})];
+            let seen =
+                fixture::environment(&json!({"status": environment, "resources": resources}));
+            assert_eq!(is_busy_with(&seen, "web"), want, "{environment} {resource}");
+            assert!(!is_busy_with(&seen, "bus"));
         }
     }
 }

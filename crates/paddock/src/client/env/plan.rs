@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
+use wire::environment::plan::{Plan, Step, Summary};
 
 use super::wish::{Wanted, Wish};
 use crate::client::call::Call;
@@ -37,44 +37,6 @@ pub(crate) struct Args {
     all: bool,
 }
 
-/// What would be done.
-#[derive(Debug, Deserialize)]
-pub(super) struct Plan {
-    pub(super) hash: String,
-    #[serde(default)]
-    pub(super) summary: Summary,
-    #[serde(default)]
-    steps: Vec<Step>,
-}
-
-/// How much would be done.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-pub(crate) struct Summary {
-    #[serde(default)]
-    create: u64,
-    #[serde(default)]
-    update: u64,
-    #[serde(default)]
-    replace: u64,
-    #[serde(default)]
-    destroy: u64,
-    #[serde(default)]
-    nothing: u64,
-}
-
-/// What would be done to one resource.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Step {
-    name: String,
-    #[serde(default)]
-    executor: String,
-    act: String,
-    #[serde(default)]
-    reason: String,
-    #[serde(default)]
-    after: Vec<String>,
-}
-
 /// Plans an environment.
 pub(super) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     let wanted = args.wish.read(api).await?;
@@ -86,7 +48,7 @@ pub(super) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<
     let answer = ask(api, &args.name, there.as_ref(), &wanted, args.destroy).await?;
     printer.answer(&answer, || Ok(text(&api.read(&answer)?, args.all)))?;
     let plan: Plan = api.read(&answer)?;
-    if plan.summary.is_empty() && there.is_some() && !args.destroy {
+    if is_empty(&plan.summary) && there.is_some() && !args.destroy {
         printer.note("there is nothing to do");
         return Ok(());
     }
@@ -146,10 +108,10 @@ pub(super) fn asked(name: &str, wanted: &Wanted) -> Result<Value, Error> {
 
 /// A plan as people see it.
 pub(super) fn text(plan: &Plan, all: bool) -> String {
-    let shown: Vec<&Step> = plan.steps.iter().filter(|step| all || !step.is_nothing()).collect();
+    let shown: Vec<&Step> = plan.steps.iter().filter(|step| all || step.act != "nothing").collect();
     let row = |table: Table, step: &&Step| {
         table.row([
-            format!("{} {}", step.sign(), step.act),
+            format!("{} {}", sign(step), step.act),
             step.name.clone(),
             step.executor.clone(),
             format::join(step.after.clone()),
@@ -161,52 +123,44 @@ pub(super) fn text(plan: &Plan, all: bool) -> String {
     if !shown.is_empty() {
         text = shown.iter().fold(Table::new(&header), row).render() + "\n";
     }
-    let told = write!(text, "{}.\nplan {}\n", plan.summary.text(), plan.hash);
+    let told = write!(text, "{}.\nplan {}\n", summary(&plan.summary), plan.hash);
     told.expect("a String takes everything");
     text
 }
 
 /// A step in a word: its sign and its resource; none if nothing is done.
 pub(crate) fn signed(step: &Step) -> Option<String> {
-    (!step.is_nothing()).then(|| format!("{} {}", step.sign(), step.name))
+    (step.act != "nothing").then(|| format!("{} {}", sign(step), step.name))
 }
 
-impl Step {
-    fn is_nothing(&self) -> bool {
-        self.act == "nothing"
-    }
-
-    fn sign(&self) -> &'static str {
-        match self.act.as_str() {
-            "create" => "+",
-            "update" => "~",
-            "replace" => "±",
-            "destroy" => "-",
-            "nothing" => "=",
-            _ => "?",
-        }
+fn sign(step: &Step) -> &'static str {
+    match step.act.as_str() {
+        "create" => "+",
+        "update" => "~",
+        "replace" => "±",
+        "destroy" => "-",
+        "nothing" => "=",
+        _ => "?",
     }
 }
 
-impl Summary {
-    /// Whether there is nothing to do.
-    pub(super) fn is_empty(&self) -> bool {
-        self.create + self.update + self.replace + self.destroy == 0
-    }
+/// Whether there is nothing to do.
+pub(super) fn is_empty(sum: &Summary) -> bool {
+    sum.create + sum.update + sum.replace + sum.destroy == 0
+}
 
-    /// How much of what.
-    pub(crate) fn text(&self) -> String {
-        let counts = [
-            (self.create, "to create"),
-            (self.update, "to update"),
-            (self.replace, "to replace"),
-            (self.destroy, "to destroy"),
-            (self.nothing, "as is"),
-        ];
-        let parts = counts.iter().filter(|(count, _)| *count > 0);
-        let parts: Vec<String> = parts.map(|(count, words)| format!("{count} {words}")).collect();
-        if parts.is_empty() { "nothing to do".into() } else { parts.join(", ") }
-    }
+/// How much of what.
+pub(crate) fn summary(sum: &Summary) -> String {
+    let counts = [
+        (sum.create, "to create"),
+        (sum.update, "to update"),
+        (sum.replace, "to replace"),
+        (sum.destroy, "to destroy"),
+        (sum.nothing, "as is"),
+    ];
+    let parts = counts.iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = parts.map(|(count, words)| format!("{count} {words}")).collect();
+    if parts.is_empty() { "nothing to do".into() } else { parts.join(", ") }
 }
 
 #[cfg(test)]
@@ -244,9 +198,13 @@ plan abc
 
     #[test]
     fn a_plan_without_steps_is_its_summary() {
-        let plan: Plan = serde_json::from_str(r#"{"hash":"abc"}"#).unwrap();
+        let plan: Plan = serde_json::from_str(
+            r#"{"hash":"abc","steps":[],
+            "summary":{"create":0,"update":0,"replace":0,"destroy":0,"nothing":0}}"#,
+        )
+        .unwrap();
         assert_eq!(text(&plan, false), "nothing to do.\nplan abc\n");
-        assert!(plan.summary.is_empty());
+        assert!(is_empty(&plan.summary));
     }
 
     #[test]

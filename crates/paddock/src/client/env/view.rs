@@ -1,85 +1,10 @@
 //! Environments as people see them.
 
-use std::collections::BTreeMap;
-
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use wire::environment::{Environment, StatusEndpoint};
+use wire::resource::Resource;
 
 use crate::client::format;
 use crate::client::table::{self, Table};
-
-/// The part of an environment that the client shows.
-#[derive(Debug, Deserialize)]
-pub(super) struct Environment {
-    id: String,
-    name: String,
-    #[serde(default)]
-    description: String,
-    #[serde(default)]
-    tags: BTreeMap<String, String>,
-    #[serde(default)]
-    templates: Vec<String>,
-    #[serde(default)]
-    parameters: Map<String, Value>,
-    #[serde(default)]
-    on_drift: Option<String>,
-    status: String,
-    #[serde(default)]
-    status_words: Option<String>,
-    #[serde(default)]
-    status_reason: Option<String>,
-    #[serde(default)]
-    status_since: Option<String>,
-    #[serde(default)]
-    progress: Option<u64>,
-    #[serde(default)]
-    entry_points: Vec<String>,
-    #[serde(default)]
-    status_endpoints: Vec<Endpoint>,
-    #[serde(default)]
-    cancelling: bool,
-    #[serde(default)]
-    destroy_at: Option<String>,
-    #[serde(default)]
-    created_at: Option<String>,
-    #[serde(default)]
-    destroyed_at: Option<String>,
-    #[serde(default)]
-    resources: Vec<Resource>,
-}
-
-/// Where a resource says that it works.
-#[derive(Debug, Deserialize)]
-struct Endpoint {
-    resource: String,
-    url: String,
-}
-
-/// The part of a resource that the client shows.
-#[derive(Debug, Deserialize)]
-pub(super) struct Resource {
-    name: String,
-    #[serde(default)]
-    executor: String,
-    #[serde(default)]
-    act: String,
-    status: String,
-    #[serde(default)]
-    status_reason: Option<String>,
-    #[serde(default)]
-    progress: Option<u64>,
-    #[serde(default)]
-    link: Option<Link>,
-    #[serde(default)]
-    last_log: Vec<String>,
-}
-
-/// Something of Paddock's own that was made for a resource.
-#[derive(Debug, Deserialize)]
-struct Link {
-    kind: String,
-    id: String,
-}
 
 /// One line an environment.
 pub(super) fn table(environments: &[Environment]) -> String {
@@ -90,69 +15,63 @@ pub(super) fn table(environments: &[Environment]) -> String {
 
 fn row(environment: &Environment) -> [String; 9] {
     [
-        environment.id.clone(),
+        environment.id.to_string(),
         environment.name.clone(),
-        environment.status(),
+        status(environment),
         percent(environment.progress),
         format::join(environment.templates.clone()),
         format::join(environment.entry_points.clone()),
-        environment.end(),
-        format::time(environment.created_at.as_deref()),
-        format::optional(environment.status_reason.as_ref()),
+        format::timestamp(environment.destroyed_at.or(environment.destroy_at)),
+        format::timestamp(environment.created_at),
+        environment.status_reason.clone(),
     ]
 }
 
-fn percent(progress: Option<u64>) -> String {
-    progress.map(|percent| format!("{percent}%")).unwrap_or_default()
+fn percent(progress: i64) -> String {
+    format!("{progress}%")
 }
 
-impl Environment {
-    /// Where it is, and whether it was asked to stop.
-    fn status(&self) -> String {
-        let cancelling = if self.cancelling { " (cancelling)" } else { "" };
-        format!("{}{cancelling}", self.status)
-    }
+/// Where it is, and whether it was asked to stop.
+fn status(environment: &Environment) -> String {
+    let cancelling = if environment.cancelling { " (cancelling)" } else { "" };
+    format!("{}{cancelling}", environment.status)
+}
 
-    /// When it ended, or will.
-    fn end(&self) -> String {
-        format::time(self.destroyed_at.as_deref().or(self.destroy_at.as_deref()))
-    }
-
-    fn parameters(&self) -> String {
-        let parameter = |(name, value)| format!("{name}={}", format::value(Some(value)));
-        format::join(self.parameters.iter().map(parameter))
-    }
+fn parameters(environment: &Environment) -> String {
+    let parameter = |(name, value)| format!("{name}={}", format::value(Some(value)));
+    format::join(environment.parameters.iter().map(parameter))
 }
 
 /// All of one environment.
 pub(super) fn details(environment: &Environment) -> String {
-    let words = environment.status_words.as_ref().filter(|words| !words.is_empty());
+    let words = Some(&environment.status_words).filter(|words| !words.is_empty());
     let words = words.map(|words| format!(" ({words})")).unwrap_or_default();
     let fields = table::fields(&[
-        ("ID", environment.id.clone()),
+        ("ID", environment.id.to_string()),
         ("NAME", environment.name.clone()),
         ("DESCRIPTION", environment.description.clone()),
         ("TAGS", format::pairs(&environment.tags)),
-        ("STATUS", format!("{}{words}", environment.status())),
-        ("SINCE", format::time(environment.status_since.as_deref())),
-        ("REASON", format::optional(environment.status_reason.as_ref())),
+        ("STATUS", format!("{}{words}", status(environment))),
+        ("SINCE", format::timestamp(environment.status_since)),
+        ("REASON", environment.status_reason.clone()),
         ("DONE", percent(environment.progress)),
         ("ENTRY POINTS", format::join(environment.entry_points.clone())),
         ("TEMPLATES", format::join(environment.templates.clone())),
-        ("PARAMETERS", environment.parameters()),
-        ("ON DRIFT", format::optional(environment.on_drift.as_ref())),
-        ("CREATED", format::time(environment.created_at.as_deref())),
-        ("ENDS", format::time(environment.destroy_at.as_deref())),
-        ("DESTROYED", format::time(environment.destroyed_at.as_deref())),
+        ("PARAMETERS", parameters(environment)),
+        ("ON DRIFT", environment.on_drift.clone()),
+        ("CREATED", format::timestamp(environment.created_at)),
+        ("ENDS", format::timestamp(environment.destroy_at)),
+        ("DESTROYED", format::timestamp(environment.destroyed_at)),
     ]);
-    let all = &environment.resources;
-    let parts = [resources(all), endpoints(&environment.status_endpoints)];
+    let all = environment.resources.as_deref().unwrap_or_default();
+    let asked = environment.status_endpoints.as_deref().unwrap_or_default();
+    let parts = [resources(all), endpoints(asked)];
     let parts = parts.into_iter().flatten().chain(all.iter().filter_map(last_words));
     parts.fold(fields, |text, part| format!("{text}\n{part}"))
 }
 
 /// One line a resource.
-pub(super) fn resources(resources: &[Resource]) -> Option<String> {
+fn resources(resources: &[Resource]) -> Option<String> {
     let row = |table: Table, one: &Resource| {
         let doing = if one.act == "nothing" { String::new() } else { one.act.clone() };
         let link = one.link.as_ref().map(|link| format!("{} {}", link.kind, link.id));
@@ -163,7 +82,7 @@ pub(super) fn resources(resources: &[Resource]) -> Option<String> {
             doing,
             percent(one.progress),
             link.unwrap_or_default(),
-            format::optional(one.status_reason.as_ref()),
+            one.status_reason.clone(),
         ])
     };
     let header = ["RESOURCE", "EXECUTOR", "STATUS", "TO DO", "DONE", "LINK", "REASON"];
@@ -174,36 +93,38 @@ pub(super) fn resources(resources: &[Resource]) -> Option<String> {
 fn last_words(resource: &Resource) -> Option<String> {
     let line = |text: String, line: &String| format!("{text}  {}\n", table::clean(line));
     let title = format!("{} said last:\n", resource.name);
-    (!resource.last_log.is_empty()).then(|| resource.last_log.iter().fold(title, line))
+    let lines = resource.last_log.as_ref().filter(|lines| !lines.is_empty());
+    lines.map(|lines| lines.iter().fold(title, line))
 }
 
-fn endpoints(endpoints: &[Endpoint]) -> Option<String> {
-    let row = |table: Table, one: &Endpoint| table.row([one.resource.clone(), one.url.clone()]);
+fn endpoints(endpoints: &[StatusEndpoint]) -> Option<String> {
+    let row =
+        |table: Table, one: &StatusEndpoint| table.row([one.resource.clone(), one.url.clone()]);
     let table = || endpoints.iter().fold(Table::new(&["STATUS OF", "IS ASKED AT"]), row).render();
     (!endpoints.is_empty()).then(table)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
+    use super::super::fixture;
     use super::*;
 
     fn environment() -> Environment {
-        serde_json::from_str(
-            r#"{"id":"9m4e2mr0ui3e8a215n4g","name":"prod","description":"The shop","tags":{"team":"web"},
-                "templates":["shop@1.4.0"],"parameters":{"replicas":3,"names":["a"]},"on_drift":"report",
-                "status":"deployed","status_words":"Deployed - OK","status_reason":"It works.",
-                "status_since":"2026-01-02T03:05:05.6Z","progress":100,
-                "entry_points":["http://127.0.0.1:80/"],"cancelling":false,
-                "status_endpoints":[{"resource":"web","url":"http://127.0.0.1:80/healthz"}],
-                "destroy_at":"2026-01-09T03:04:05Z","created_at":"2026-01-02T03:04:05.6Z",
-                "destroyed_at":null,"resources":[
-                {"id":"r1","name":"bus","executor":"service","act":"nothing","status":"applied",
-                 "status_reason":"It is as it was made.","progress":100,
-                 "link":{"kind":"instance","id":"i1","href":"/x"}},
-                {"id":"r2","name":"web","executor":"deployment","act":"update","status":"pending",
-                 "status_reason":"Waits for bus.","progress":0,"link":null}]}"#,
-        )
-        .unwrap()
+        fixture::environment(&json!({
+            "description": "The shop", "tags": {"team": "web"}, "templates": ["shop@1.4.0"],
+            "parameters": {"replicas": 3, "names": ["a"]}, "status": "deployed",
+            "status_words": "Deployed - OK", "status_reason": "It works.", "progress": 100,
+            "status_since": "2026-01-02T03:05:05.6Z", "destroy_at": "2026-01-09T03:04:05Z",
+            "entry_points": ["http://127.0.0.1:80/"],
+            "status_endpoints": [{"resource": "web", "url": "http://127.0.0.1:80/healthz"}],
+            "resources": [
+                {"name": "bus", "executor": "service", "act": "nothing", "status": "applied",
+                 "status_reason": "It is as it was made.", "progress": 100,
+                 "link": {"kind": "instance", "id": "i1", "href": "/x"}},
+                {"name": "web", "executor": "deployment", "act": "update", "status": "pending",
+                 "status_reason": "Waits for bus."}]}))
     }
 
     #[test]
@@ -246,9 +167,9 @@ web        http://127.0.0.1:80/healthz
 
     #[test]
     fn what_failed_shows_what_it_said_last() {
-        let failed = r#"{"id":"1","name":"a","status":"failed","resources":[
-            {"name":"web","status":"failed","last_log":["it begins","it is \u001b[31mno"]}]}"#;
-        let shown = details(&serde_json::from_str(failed).unwrap());
+        let failed = fixture::environment(&json!({"status": "failed", "resources": [
+            {"name": "web", "status": "failed", "last_log": ["it begins", "it is \u{1b}[31mno"]}]}));
+        let shown = details(&failed);
         assert!(
             shown.ends_with("\n\nweb said last:\n  it begins\n  it is \u{fffd}[31mno\n"),
             "{shown}"
@@ -257,8 +178,10 @@ web        http://127.0.0.1:80/healthz
 
     #[test]
     fn an_environment_of_another_version_is_still_shown() {
-        let bare = r#"{"id":"1","name":"a","status":"new","cancelling":true}"#;
-        let bare: Environment = serde_json::from_str(bare).unwrap();
-        assert!(table(&[bare]).contains("1   a     new (cancelling)"));
+        let newer = json!({"status": "new", "cancelling": true, "on_drift": "ask", "moons": 2,
+            "resources": [{"name": "a", "status": "odd", "act": "odd", "executor": "odd"}]});
+        let newer = fixture::environment(&newer);
+        assert!(table(std::slice::from_ref(&newer)).contains("prod  new (cancelling)"));
+        assert!(details(&newer).contains("a         odd       odd     odd"));
     }
 }

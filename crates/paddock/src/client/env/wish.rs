@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use model::yaml;
-use serde::Deserialize;
 use serde_json::{Map, Value};
+use wire::template::Template;
 
 use crate::client::call::Call;
 use crate::client::error::Error;
@@ -36,11 +36,6 @@ pub(super) struct Wanted {
     pub(super) parameters: Map<String, Value>,
     /// The flags that say so again.
     pub(super) flags: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct Newest {
-    reference: String,
 }
 
 impl Wish {
@@ -105,7 +100,7 @@ async fn reference(api: &Api, template: &str) -> Result<String, Error> {
         ),
         _ => error,
     })?;
-    Ok(api.read::<Newest>(&answer)?.reference)
+    Ok(api.read::<Template>(&answer)?.reference)
 }
 
 /// What somebody means by a value: what looks like JSON, or like a list or a map in YAML, is that.

@@ -2,84 +2,56 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde::Deserialize;
+use model::Xid;
+use wire::graph::{Graph, Node};
 
 use crate::client::table::clean;
 
-/// What depends on what.
-#[derive(Debug, Deserialize)]
-pub(super) struct Graph {
-    nodes: Vec<Node>,
-    edges: Vec<Edge>,
-    #[serde(default)]
-    pub(super) truncated: bool,
-}
-
-#[derive(Debug, Deserialize)]
-struct Node {
-    id: String,
-    kind: String,
-    name: String,
-    #[serde(default)]
-    status: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Edge {
-    from: String,
-    to: String,
-    why: String,
-}
-
 /// A line to be written: which node, why it is there, and what stands before it.
 struct Line<'a> {
-    id: &'a str,
+    id: Xid,
     why: &'a str,
     lead: String,
     is_last: bool,
     depth: usize,
 }
 
-impl Graph {
-    /// The tree below the subject, which is the first of the nodes.
-    pub(super) fn tree(&self, from_subject: bool) -> String {
-        let nodes: HashMap<&str, &Node> =
-            self.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
-        let mut below: HashMap<&str, Vec<(&str, &str)>> = HashMap::new();
-        for edge in &self.edges {
-            let (near, far) =
-                if from_subject { (&edge.from, &edge.to) } else { (&edge.to, &edge.from) };
-            below.entry(near).or_default().push((far, &edge.why));
-        }
-        let (mut text, mut shown) = (String::new(), HashSet::new());
-        let subject = self.nodes.first().map(|node| node.id.as_str());
-        let mut open: Vec<Line<'_>> = subject.into_iter().map(Line::first).collect();
-        while let Some(line) = open.pop() {
-            let Some(node) = nodes.get(line.id) else { continue };
-            let children = below.get(line.id).map_or(&[][..], Vec::as_slice);
-            let is_new = shown.insert(line.id);
-            text += &line.written(node, !is_new && !children.is_empty());
-            if is_new {
-                open.extend(line.below(children));
-            }
-        }
-        text
+/// The tree below the subject, which is the first of the nodes.
+pub(super) fn tree(graph: &Graph, from_subject: bool) -> String {
+    let nodes: HashMap<Xid, &Node> = graph.nodes.iter().map(|node| (node.id, node)).collect();
+    let mut below: HashMap<Xid, Vec<(Xid, &str)>> = HashMap::new();
+    for edge in &graph.edges {
+        let (near, far) = if from_subject { (edge.from, edge.to) } else { (edge.to, edge.from) };
+        below.entry(near).or_default().push((far, &edge.why));
     }
+    let (mut text, mut shown) = (String::new(), HashSet::new());
+    let subject = graph.nodes.first().map(|node| node.id);
+    let mut open: Vec<Line<'_>> = subject.into_iter().map(Line::first).collect();
+    while let Some(line) = open.pop() {
+        let Some(node) = nodes.get(&line.id) else { continue };
+        let children = below.get(&line.id).map_or(&[][..], Vec::as_slice);
+        let is_new = shown.insert(line.id);
+        text += &line.written(node, !is_new && !children.is_empty());
+        if is_new {
+            open.extend(line.below(children));
+        }
+    }
+    text
 }
 
 impl<'a> Line<'a> {
-    fn first(id: &'a str) -> Self {
+    fn first(id: Xid) -> Self {
         Self { id, why: "", lead: String::new(), is_last: true, depth: 0 }
     }
 
     /// The lines below this one, the first of them last: they are taken from the end.
-    fn below(&self, children: &[(&'a str, &'a str)]) -> Vec<Line<'a>> {
+    fn below(&self, children: &[(Xid, &'a str)]) -> Vec<Line<'a>> {
         let bar = match (self.depth, self.is_last) {
             (0, _) => "",
             (_, true) => "   ",
             (_, false) => "│  ",
         };
-        let lines = children.iter().enumerate().map(|(i, (id, why))| Line {
+        let lines = children.iter().enumerate().map(|(i, &(id, why))| Line {
             id,
             why,
             lead: format!("{}{bar}", self.lead),
@@ -107,37 +79,46 @@ impl<'a> Line<'a> {
 mod tests {
     use super::*;
 
+    /// The rest of an id, which is written as `~` here.
+    const REST: &str = "0000000000000000000";
+
+    fn shown(graph: &str, from_subject: bool) -> String {
+        let graph = serde_json::from_str(&graph.replace('~', REST)).unwrap();
+        tree(&graph, from_subject).replace(REST, "")
+    }
+
     const SHOP: &str = r#"{"nodes":[
-        {"id":"e","kind":"environment","name":"shop","status":"deployed"},
-        {"id":"b","kind":"resource","name":"bus","status":"applied"},
-        {"id":"w","kind":"resource","name":"web","status":"applied"},
-        {"id":"d","kind":"deployment","name":"web","status":"running"},
-        {"id":"c","kind":"cluster","name":"prod","status":null}],
-        "edges":[{"from":"e","to":"b","why":"has"},{"from":"e","to":"w","why":"has"},
-        {"from":"b","to":"d","why":"made"},{"from":"w","to":"b","why":"is made after"},
-        {"from":"d","to":"c","why":"runs on"}],"truncated":false}"#;
+        {"id":"e~","kind":"environment","name":"shop","status":"deployed","href":""},
+        {"id":"b~","kind":"resource","name":"bus","status":"applied","href":""},
+        {"id":"v~","kind":"resource","name":"web","status":"applied","href":""},
+        {"id":"d~","kind":"deployment","name":"web","status":"running","href":""},
+        {"id":"c~","kind":"cluster","name":"prod","status":null,"href":""}],
+        "edges":[{"from":"e~","to":"b~","why":"has"},{"from":"e~","to":"v~","why":"has"},
+        {"from":"b~","to":"d~","why":"made"},{"from":"v~","to":"b~","why":"is made after"},
+        {"from":"d~","to":"c~","why":"runs on"}],"truncated":false}"#;
 
     #[test]
     fn what_is_needed_stands_below_who_needs_it() {
-        let graph: Graph = serde_json::from_str(SHOP).unwrap();
         let want = "\
 environment/shop  deployed  e
 ├─ has resource/bus  applied  b
 │  └─ made deployment/web  running  d
 │     └─ runs on cluster/prod  c
-└─ has resource/web  applied  w
+└─ has resource/web  applied  v
    └─ is made after resource/bus  applied  b  (see above)
 ";
-        assert_eq!(graph.tree(true), want);
+        assert_eq!(shown(SHOP, true), want);
     }
 
     #[test]
     fn a_circle_comes_to_an_end() {
-        let circle = r#"{"nodes":[{"id":"a","kind":"x","name":"a"},{"id":"b","kind":"x","name":"b"}],
-            "edges":[{"from":"a","to":"b","why":"w"},{"from":"b","to":"a","why":"w"}]}"#;
-        let graph: Graph = serde_json::from_str(circle).unwrap();
+        let circle = r#"{"nodes":[
+            {"id":"a~","kind":"x","name":"a","href":""},
+            {"id":"b~","kind":"x","name":"b","href":""}],
+            "edges":[{"from":"a~","to":"b~","why":"w"},{"from":"b~","to":"a~","why":"w"}],
+            "truncated":false}"#;
         let want = "x/a  a\n└─ w x/b  b\n   └─ w x/a  a  (see above)\n";
-        assert_eq!(graph.tree(true), want);
-        assert_eq!(graph.tree(false), want);
+        assert_eq!(shown(circle, true), want);
+        assert_eq!(shown(circle, false), want);
     }
 }

@@ -1,62 +1,11 @@
 //! The kinds of service that the server has, and where the API of each is.
 
-use std::collections::BTreeMap;
-
 use serde::Deserialize;
-use serde_json::Number;
+use wire::kind::{Kind, Kinds};
 
 use super::super::call::Call;
 use super::super::error::Error;
 use super::super::http::{Answer, Api};
-
-/// The part of a kind that the client shows or needs.
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct Service {
-    pub(crate) name: String,
-    /// Its own API, as [`Call::to`] takes it.
-    pub(crate) api: String,
-    #[serde(default)]
-    pub(super) display_name: String,
-    #[serde(default)]
-    pub(super) plans: Vec<Plan>,
-    #[serde(default)]
-    pub(super) trial: Option<String>,
-    #[serde(default)]
-    pub(super) regions: Vec<Region>,
-    #[serde(default)]
-    pub(super) versions: Vec<String>,
-}
-
-/// The part of a plan that the client shows.
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct Plan {
-    pub(super) name: String,
-    #[serde(default)]
-    pub(super) billing_models: Vec<String>,
-    #[serde(default)]
-    pub(super) resources: BTreeMap<String, Number>,
-    #[serde(default)]
-    pub(super) units: u64,
-    #[serde(default)]
-    pub(super) lifespan_seconds: Option<u64>,
-}
-
-/// The part of a region that the client shows.
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct Region {
-    pub(super) cloud_provider: String,
-    #[serde(rename = "region")]
-    pub(super) name: String,
-    #[serde(default)]
-    pub(super) is_default: bool,
-    #[serde(default)]
-    pub(super) instance_types: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct Catalog {
-    items: Vec<Service>,
-}
 
 /// What the API of a kind has.
 #[derive(Deserialize)]
@@ -75,29 +24,29 @@ pub(super) async fn answer(api: &Api) -> Result<Answer, Error> {
 }
 
 /// Reads an answer with all kinds.
-pub(super) fn read(api: &Api, answer: &Answer) -> Result<Vec<Service>, Error> {
-    Ok(api.read::<Catalog>(answer)?.items)
+pub(super) fn read(api: &Api, answer: &Answer) -> Result<Vec<Kind>, Error> {
+    Ok(api.read::<Kinds>(answer)?.items)
 }
 
 /// All kinds.
-pub(crate) async fn all(api: &Api) -> Result<Vec<Service>, Error> {
+pub(crate) async fn all(api: &Api) -> Result<Vec<Kind>, Error> {
     read(api, &answer(api).await?)
 }
 
 /// The kind of that name.
-pub(crate) async fn find(api: &Api, name: &str) -> Result<Service, Error> {
+pub(crate) async fn find(api: &Api, name: &str) -> Result<Kind, Error> {
     choose(all(api).await?, name)
 }
 
 /// Those of that name, or all when none is named.
-pub(crate) async fn some(api: &Api, name: Option<&str>) -> Result<Vec<Service>, Error> {
+pub(crate) async fn some(api: &Api, name: Option<&str>) -> Result<Vec<Kind>, Error> {
     match name {
         Some(name) => Ok(vec![find(api, name).await?]),
         None => all(api).await,
     }
 }
 
-fn choose(all: Vec<Service>, name: &str) -> Result<Service, Error> {
+fn choose(all: Vec<Kind>, name: &str) -> Result<Kind, Error> {
     let names: Vec<String> = all.iter().map(|one| one.name.clone()).collect();
     all.into_iter().find(|one| one.name == name).ok_or_else(|| {
         Error::failed_but(
@@ -107,24 +56,22 @@ fn choose(all: Vec<Service>, name: &str) -> Result<Service, Error> {
     })
 }
 
-impl Service {
-    /// The names of the collections that its API has.
-    async fn collections(&self, api: &Api) -> Result<Vec<String>, Error> {
-        let answer = api.send(&Call::get(&[]).to(&self.api).open()).await?;
-        let version: Version = api.read(&answer)?;
-        Ok(version.collections.into_iter().map(|one| one.id).collect())
-    }
+/// The names of the collections that the API of a kind has.
+async fn collections(api: &Api, kind: &Kind) -> Result<Vec<String>, Error> {
+    let answer = api.send(&Call::get(&[]).to(&kind.api).open()).await?;
+    let version: Version = api.read(&answer)?;
+    Ok(version.collections.into_iter().map(|one| one.id).collect())
+}
 
-    /// What its API calls many of it; that collection is the first.
-    pub(crate) async fn plural(&self, api: &Api) -> Result<String, Error> {
-        let collections = self.collections(api).await?;
-        collections.into_iter().next().ok_or_else(|| api.foreign())
-    }
+/// What the API of a kind calls many of it; that collection is the first.
+pub(crate) async fn plural(api: &Api, kind: &Kind) -> Result<String, Error> {
+    let collections = collections(api, kind).await?;
+    collections.into_iter().next().ok_or_else(|| api.foreign())
+}
 
-    /// Whether its API has a collection.
-    pub(crate) async fn has(&self, api: &Api, collection: &str) -> Result<bool, Error> {
-        Ok(self.collections(api).await?.iter().any(|one| one == collection))
-    }
+/// Whether the API of a kind has a collection.
+pub(crate) async fn has(api: &Api, kind: &Kind, collection: &str) -> Result<bool, Error> {
+    Ok(collections(api, kind).await?.iter().any(|one| one == collection))
 }
 
 #[cfg(test)]
@@ -133,10 +80,16 @@ mod tests {
 
     #[test]
     fn a_kind_that_is_not_there_is_told_with_those_that_are() {
-        let all: Vec<Service> = serde_json::from_str(
-            r#"[{"name":"hippo","api":"hippos_mgmt"},{"name":"rhino","api":"rhinos_mgmt"}]"#,
-        )
-        .unwrap();
+        let kind = |name: &str| Kind {
+            name: name.into(),
+            display_name: String::new(),
+            api: format!("{name}s_mgmt"),
+            plans: vec![],
+            trial: None,
+            regions: vec![],
+            versions: vec![],
+        };
+        let all = vec![kind("hippo"), kind("rhino")];
         assert_eq!(choose(all.clone(), "rhino").unwrap().api, "rhinos_mgmt");
         let error = choose(all, "rihno").unwrap_err();
         assert_eq!(error.what(), "there is no kind of service \"rihno\"; there are: hippo, rhino");

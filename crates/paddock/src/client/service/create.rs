@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
+use wire::instance::NewInstance;
 
+use super::super::call::request;
 use super::super::error::Error;
 use super::super::http::Api;
 use super::super::print::Printer;
@@ -55,27 +57,20 @@ pub(super) async fn run(
 }
 
 impl Spec {
-    /// The body of the request: what was not said is not sent, so that the server's choices hold.
+    /// What was not said is left out, so that the server's choices hold.
     fn request(self, kind: &Kind<'_>, name: &str, cluster_id: Option<String>) -> Value {
-        let mut body = json!({ "kind": kind.service, "name": name });
-        let texts = [
-            ("plan", self.plan),
-            ("cloud_provider", self.cloud_provider),
-            ("region", self.region),
-            ("billing_model", self.billing_model),
-            ("marketplace", self.marketplace),
-            ("billing_cloud_account_id", self.billing_account),
-            ("cluster_id", cluster_id),
-        ];
-        for (field, text) in texts {
-            if let Some(text) = text {
-                body[field] = text.into();
-            }
-        }
-        if let Some(reauthentication) = self.reauthentication {
-            body["reauthentication"] = reauthentication.into();
-        }
-        body
+        request(&NewInstance {
+            kind: kind.service.unwrap_or_default().into(),
+            name: name.into(),
+            plan: self.plan,
+            cloud_provider: self.cloud_provider,
+            region: self.region,
+            billing_model: self.billing_model,
+            marketplace: self.marketplace,
+            billing_cloud_account_id: self.billing_account,
+            cluster_id,
+            reauthentication: self.reauthentication,
+        })
     }
 }
 
@@ -98,6 +93,8 @@ fn with_next(error: Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::super::super::subject::INSTANCE;
     use super::*;
 

@@ -1,11 +1,13 @@
 //! `paddock service kinds`: what can be had, and where.
 
+use wire::kind::{Kind, KindRegion, Plan};
+
 use super::super::error::Error;
 use super::super::format;
 use super::super::http::Api;
 use super::super::print::Printer;
 use super::super::table::Table;
-use super::catalog::{self, Plan, Region, Service};
+use super::catalog;
 
 /// Lists the kinds of service.
 pub(super) async fn run(api: &Api, printer: &mut Printer) -> Result<(), Error> {
@@ -14,12 +16,12 @@ pub(super) async fn run(api: &Api, printer: &mut Printer) -> Result<(), Error> {
 }
 
 /// What it is, what it takes, and where it is: one table each, since a kind has several of each.
-fn tables(services: &[Service]) -> String {
+fn tables(services: &[Kind]) -> String {
     [kinds(services), plans(services), regions(services)].join("\n")
 }
 
-fn kinds(services: &[Service]) -> String {
-    let row = |table: Table, one: &Service| {
+fn kinds(services: &[Kind]) -> String {
+    let row = |table: Table, one: &Kind| {
         table.row([
             one.name.clone(),
             one.display_name.clone(),
@@ -31,35 +33,35 @@ fn kinds(services: &[Service]) -> String {
     services.iter().fold(Table::new(&header), row).render()
 }
 
-fn plans(services: &[Service]) -> String {
+fn plans(services: &[Kind]) -> String {
     let header = ["KIND", "PLAN", "UNITS", "RESOURCES", "LIVES", "BILLING MODELS"];
     let all = services.iter().flat_map(|one| one.plans.iter().map(move |plan| (one, plan)));
     all.fold(Table::new(&header), |table, (one, plan)| table.row(plan_row(one, plan))).render()
 }
 
-fn plan_row(of: &Service, plan: &Plan) -> [String; 6] {
+fn plan_row(of: &Kind, plan: &Plan) -> [String; 6] {
     [
         of.name.clone(),
         plan.name.clone(),
         plan.units.to_string(),
-        format::quantities(&plan.resources),
-        plan.lifespan_seconds.map(format::span).unwrap_or_default(),
+        format::resources(&plan.resources),
+        plan.lifespan_seconds.map(|seconds| format::span(seconds.into())).unwrap_or_default(),
         format::join(plan.billing_models.clone()),
     ]
 }
 
-fn regions(services: &[Service]) -> String {
+fn regions(services: &[Kind]) -> String {
     let header = ["KIND", "CLOUD PROVIDER", "REGION", "DEFAULT", "TYPES"];
     let all = services.iter().flat_map(|one| one.regions.iter().map(move |region| (one, region)));
     all.fold(Table::new(&header), |table, (one, region)| table.row(region_row(one, region)))
         .render()
 }
 
-fn region_row(of: &Service, region: &Region) -> [String; 5] {
+fn region_row(of: &Kind, region: &KindRegion) -> [String; 5] {
     [
         of.name.clone(),
         region.cloud_provider.clone(),
-        region.name.clone(),
+        region.region.clone(),
         format::yes_or_no(region.is_default),
         format::join(region.instance_types.clone()),
     ]
@@ -71,11 +73,11 @@ mod tests {
 
     #[test]
     fn what_can_be_had_is_three_tables() {
-        let services: Vec<Service> = serde_json::from_str(
+        let services: Vec<Kind> = serde_json::from_str(
             r#"[{"name":"rhino","display_name":"Rhino","api":"rhinos_mgmt","trial":"baby",
-                "plans":[{"name":"baby.x1","billing_models":["standard"],"units":1,
+                "plans":[{"name":"baby.x1","display_name":"Baby","billing_models":["standard"],"units":1,
                           "resources":{"cpu":0.25,"ram":536870912},"lifespan_seconds":172800},
-                         {"name":"grown.x1","billing_models":["standard","eval"],"units":2,
+                         {"name":"grown.x1","display_name":"Grown","billing_models":["standard","eval"],"units":2,
                           "resources":{"cpu":1},"lifespan_seconds":null}],
                 "regions":[{"cloud_provider":"aws","region":"us-east-1","is_default":true,
                             "instance_types":["baby","grown"]}],

@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 use clap::builder::PossibleValuesParser;
 use model::instance::Status;
 use serde::Deserialize;
+use wire::kind::Kind;
 
 use super::super::call::Call;
 use super::super::error::Error;
 use super::super::http::Api;
 use super::super::page::{self, List};
 use super::super::subject::{self, CLUSTER, Subject};
-use super::catalog::Service;
+use super::catalog::plural;
 
 /// Which instances are listed, and in which order.
 #[derive(clap::Args)]
@@ -43,7 +44,7 @@ fn statuses() -> PossibleValuesParser {
 /// The organization's instances of one kind.
 pub(crate) async fn of_tenant(
     api: &Api,
-    service: &Service,
+    service: &Kind,
     filter: &Filter,
     limit: usize,
 ) -> Result<List, Error> {
@@ -51,7 +52,7 @@ pub(crate) async fn of_tenant(
     if filter.search.is_none() && filter.order.is_none() {
         return page::list(api, call, limit).await;
     }
-    let plural = service.plural(api).await?;
+    let plural = plural(api, service).await?;
     let chosen = chosen(api, service, &[&plural], filter).await?;
     in_order(api, page::list(api, call, usize::MAX).await?, &chosen, limit)
 }
@@ -59,13 +60,13 @@ pub(crate) async fn of_tenant(
 /// The instances of all organizations, kind after kind; for administrators.
 pub(crate) async fn of_all(
     api: &Api,
-    services: &[Service],
+    services: &[Kind],
     filter: &Filter,
     limit: usize,
 ) -> Result<List, Error> {
     let mut chosen_ids = Vec::new();
     for service in services {
-        let plural = service.plural(api).await?;
+        let plural = plural(api, service).await?;
         chosen_ids.extend(chosen(api, service, &["admin", &plural], filter).await?);
     }
     let call = filter.call(api).await?;
@@ -88,7 +89,7 @@ const MAX_PAGE: usize = 10_000;
 /// The ids of those that the API of the kind finds, in its order.
 async fn chosen(
     api: &Api,
-    service: &Service,
+    service: &Kind,
     path: &[&str],
     filter: &Filter,
 ) -> Result<Vec<String>, Error> {

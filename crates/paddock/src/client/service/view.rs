@@ -1,49 +1,9 @@
 //! Instances as people see them.
 
-use serde::Deserialize;
+use wire::instance::Instance;
 
 use super::super::format;
 use super::super::table::{self, Table};
-
-/// The part of an instance that the client shows.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Instance {
-    id: String,
-    #[serde(default)]
-    kind: String,
-    name: String,
-    status: String,
-    #[serde(default)]
-    status_reason: Option<String>,
-    #[serde(default)]
-    organization_id: Option<String>,
-    #[serde(default)]
-    owner: Option<String>,
-    #[serde(default)]
-    plan: Option<String>,
-    #[serde(default)]
-    billing_model: Option<String>,
-    #[serde(default)]
-    cloud_provider: Option<String>,
-    #[serde(default)]
-    region: Option<String>,
-    #[serde(default)]
-    multi_az: bool,
-    #[serde(default)]
-    reauthentication: bool,
-    #[serde(default)]
-    cluster_id: Option<String>,
-    #[serde(default)]
-    host: Option<String>,
-    #[serde(default)]
-    endpoints: Vec<String>,
-    #[serde(default)]
-    version: Option<String>,
-    #[serde(default)]
-    expires_at: Option<String>,
-    #[serde(default)]
-    created_at: Option<String>,
-}
 
 /// One line an instance of one kind.
 pub(crate) fn table(instances: &[Instance]) -> String {
@@ -65,17 +25,17 @@ pub(crate) fn table(instances: &[Instance]) -> String {
 
 fn row(instance: &Instance) -> [String; 11] {
     [
-        instance.id.clone(),
+        instance.id.to_string(),
         instance.name.clone(),
         instance.status.clone(),
-        format::optional(instance.plan.as_ref()),
-        format::optional(instance.cloud_provider.as_ref()),
-        format::optional(instance.region.as_ref()),
-        format::optional(instance.owner.as_ref()),
+        instance.plan.clone(),
+        instance.cloud_provider.clone(),
+        instance.region.clone(),
+        instance.owner.clone(),
         format::optional(instance.host.as_ref()),
         format::join(instance.endpoints.clone()),
-        format::time(instance.created_at.as_deref()),
-        format::optional(instance.status_reason.as_ref()),
+        format::timestamp(instance.created_at),
+        instance.status_reason.clone(),
     ]
 }
 
@@ -100,42 +60,42 @@ pub(crate) fn admin_table(instances: &[Instance]) -> String {
 
 fn admin_row(instance: &Instance) -> [String; 12] {
     [
-        instance.id.clone(),
+        instance.id.to_string(),
         instance.kind.clone(),
         instance.name.clone(),
         instance.status.clone(),
-        format::optional(instance.plan.as_ref()),
-        format::optional(instance.cloud_provider.as_ref()),
-        format::optional(instance.region.as_ref()),
-        format::optional(instance.organization_id.as_ref()),
-        format::optional(instance.owner.as_ref()),
-        format::optional(instance.cluster_id.as_ref()),
-        format::time(instance.created_at.as_deref()),
-        format::optional(instance.status_reason.as_ref()),
+        instance.plan.clone(),
+        instance.cloud_provider.clone(),
+        instance.region.clone(),
+        instance.organization_id.to_string(),
+        instance.owner.clone(),
+        instance.cluster_id.map(|id| id.to_string()).unwrap_or_default(),
+        format::timestamp(instance.created_at),
+        instance.status_reason.clone(),
     ]
 }
 
 /// All of one instance.
 pub(crate) fn details(instance: &Instance) -> String {
     table::fields(&[
-        ("ID", instance.id.clone()),
+        ("ID", instance.id.to_string()),
         ("KIND", instance.kind.clone()),
         ("NAME", instance.name.clone()),
         ("STATUS", instance.status.clone()),
-        ("REASON", format::optional(instance.status_reason.as_ref())),
-        ("PLAN", format::optional(instance.plan.as_ref())),
-        ("BILLING MODEL", format::optional(instance.billing_model.as_ref())),
-        ("OWNER", format::optional(instance.owner.as_ref())),
-        ("CLOUD", format::optional(instance.cloud_provider.as_ref())),
-        ("REGION", format::optional(instance.region.as_ref())),
+        ("REASON", instance.status_reason.clone()),
+        ("PLAN", instance.plan.clone()),
+        ("BILLING MODEL", instance.billing_model.clone()),
+        ("OWNER", instance.owner.clone()),
+        ("CLOUD", instance.cloud_provider.clone()),
+        ("REGION", instance.region.clone()),
         ("SPANS ZONES", format::yes_or_no(instance.multi_az)),
-        ("CLUSTER", format::optional(instance.cluster_id.as_ref())),
+        ("CLUSTER", instance.cluster_id.map(|id| id.to_string()).unwrap_or_default()),
         ("HOST", format::optional(instance.host.as_ref())),
         ("ENDPOINTS", format::join(instance.endpoints.clone())),
         ("VERSION", format::optional(instance.version.as_ref())),
         ("REAUTHENTICATION", format::yes_or_no(instance.reauthentication)),
-        ("CREATED", format::time(instance.created_at.as_deref())),
-        ("EXPIRES", format::time(instance.expires_at.as_deref())),
+        ("CREATED", format::timestamp(instance.created_at)),
+        ("EXPIRES", format::timestamp(instance.expires_at)),
     ])
 }
 
@@ -145,12 +105,13 @@ mod tests {
 
     fn instance() -> Instance {
         serde_json::from_str(
-            r#"{"id":"9m4e2mr0ui3e8a215n4g","kind":"rhino","organization_id":"o1","owner":"ann",
+            r#"{"id":"9m4e2mr0ui3e8a215n4g","kind":"rhino","owner":"ann",
+                "organization_id":"9m4e2mr0ui3e8a215n50","generation":1,"moons":2,
                 "name":"big","cloud_provider":"aws","region":"us-east-1","multi_az":true,
                 "plan":"grown.x1","billing_model":"standard","reauthentication":true,
-                "status":"ready","status_reason":"It can be used.","cluster_id":"c1",
+                "status":"ready","status_reason":"It can be used.","cluster_id":"9m4e2mr0ui3e8a215n60",
                 "host":"big.example","endpoints":["127.0.0.1:9"],"version":"1.1","expires_at":null,
-                "created_at":"2026-01-02T03:04:05.6Z"}"#,
+                "created_at":"2026-01-02T03:04:05.6Z","updated_at":"2026-01-02T03:04:05.6Z"}"#,
         )
         .unwrap()
     }
@@ -168,7 +129,10 @@ ID                    NAME  STATUS  PLAN      CLOUD  REGION     OWNER  HOST     
     fn administrators_see_whose_it_is_and_where() {
         let text = admin_table(&[instance()]);
         assert!(text.starts_with("ID                    KIND   NAME"), "{text}");
-        assert!(text.contains("us-east-1  o1            ann    c1       2026"), "{text}");
+        assert!(
+            text.contains("us-east-1  9m4e2mr0ui3e8a215n50  ann    9m4e2mr0ui3e8a215n60  2026"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -188,8 +152,7 @@ ID                    NAME  STATUS  PLAN      CLOUD  REGION     OWNER  HOST     
 
     #[test]
     fn an_instance_of_another_version_is_still_shown() {
-        let bare: Instance =
-            serde_json::from_str(r#"{"id":"1","name":"a","status":"new"}"#).unwrap();
-        assert!(table(&[bare]).contains("1   a     new"));
+        let newer = Instance { status: "new".into(), ..instance() };
+        assert!(table(&[newer]).contains("big   new"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use wire::template::Template;
 
 use super::{commit, pack};
 use crate::client::call::Call;
@@ -32,12 +32,6 @@ pub(crate) struct Args {
     commit: Option<String>,
 }
 
-/// What was published.
-#[derive(Deserialize)]
-struct Published {
-    reference: String,
-}
-
 /// Publishes a template.
 pub(super) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     let parcel = pack::read(&args.path)?;
@@ -47,7 +41,7 @@ pub(super) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<
         .query("shared", args.shared.then_some(true));
     let answer = api.send(&call).await.map_err(Error::of_document)?;
     printer.answer(&answer, || {
-        let Published { reference } = api.read(&answer)?;
+        let Template { reference, .. } = api.read(&answer)?;
         Ok(if answer.is_new {
             format!("published {reference}")
         } else {

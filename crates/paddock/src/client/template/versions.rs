@@ -1,11 +1,11 @@
 //! Two versions of a template side by side: what is different, and what that would do.
 
-use serde::Deserialize;
 use serde_json::Value;
+use wire::template::{FieldChange, Impact, TemplateDiff, Touched};
 
 use super::unknown;
 use crate::client::call::Call;
-use crate::client::env::plan::{Step, Summary, signed};
+use crate::client::env::plan::{signed, summary};
 use crate::client::error::Error;
 use crate::client::format;
 use crate::client::http::Api;
@@ -40,41 +40,6 @@ impl Versions {
 const WRITE_IT: &str =
     "write two versions of one template: web-shop 1.4.0 1.5.0, or web-shop@1.4.0 web-shop@1.5.0";
 
-#[derive(Deserialize)]
-struct Diff {
-    changes: Vec<Change>,
-}
-
-/// One field that is different.
-#[derive(Deserialize)]
-struct Change {
-    path: String,
-    #[serde(default)]
-    from: Option<Value>,
-    #[serde(default)]
-    to: Option<Value>,
-}
-
-#[derive(Deserialize)]
-struct Impact {
-    environments: Vec<Environment>,
-}
-
-/// What would be done to one environment.
-#[derive(Deserialize)]
-struct Environment {
-    #[serde(default)]
-    name: String,
-    #[serde(default)]
-    status: String,
-    #[serde(default)]
-    summary: Option<Summary>,
-    #[serde(default)]
-    steps: Option<Vec<Step>>,
-    #[serde(default)]
-    problem: Option<String>,
-}
-
 /// Shows what is different.
 pub(super) async fn diff(
     versions: &Versions,
@@ -82,7 +47,7 @@ pub(super) async fn diff(
     printer: &mut Printer,
 ) -> Result<(), Error> {
     let answer = api.send(&call(versions, "diff")?).await.map_err(unknown)?;
-    printer.answer(&answer, || Ok(changes(&api.read::<Diff>(&answer)?.changes)))
+    printer.answer(&answer, || Ok(changes(&api.read::<TemplateDiff>(&answer)?.changes)))
 }
 
 /// Shows what moving to the other version would do.
@@ -102,32 +67,32 @@ fn call(versions: &Versions, what: &str) -> Result<Call, Error> {
     Ok(Call::get(&["templates", name, what]).query("from", Some(from)).query("to", Some(to)))
 }
 
-fn changes(changes: &[Change]) -> String {
+fn changes(changes: &[FieldChange]) -> String {
     if changes.is_empty() {
         return "Nothing but the version is different.\n".into();
     }
-    let row = |table: Table, change: &Change| {
-        let (from, to) = (change.from.as_ref(), change.to.as_ref());
-        let sign = match (from, to) {
-            (None, _) => "+",
-            (_, None) => "-",
+    let row = |table: Table, change: &FieldChange| {
+        let sign = match (&change.from, &change.to) {
+            (Value::Null, _) => "+",
+            (_, Value::Null) => "-",
             _ => "~",
         };
-        table.row([format!("{sign} {}", change.path), format::value(from), format::value(to)])
+        let [from, to] = [&change.from, &change.to].map(|value| format::value(Some(value)));
+        table.row([format!("{sign} {}", change.path), from, to])
     };
     changes.iter().fold(Table::new(&["FIELD", "FROM", "TO"]), row).render()
 }
 
-fn environments(environments: &[Environment]) -> String {
+fn environments(environments: &[Touched]) -> String {
     if environments.is_empty() {
         return "No environment is made from it.\n".into();
     }
-    let row = |table: Table, one: &Environment| {
+    let row = |table: Table, one: &Touched| {
         table.row([
             one.name.clone(),
             one.status.clone(),
-            one.summary.as_ref().map(Summary::text).unwrap_or_default(),
-            format::join(one.steps.iter().flatten().filter_map(signed)),
+            one.summary.as_ref().map(summary).unwrap_or_default(),
+            format::join(one.steps.iter().filter_map(signed)),
             format::optional(one.problem.as_ref()),
         ])
     };
@@ -156,7 +121,7 @@ mod tests {
 
     #[test]
     fn each_field_has_its_line() {
-        let diff: Diff = serde_json::from_str(
+        let diff: TemplateDiff = serde_json::from_str(
             r#"{"name":"shop","from":"1","to":"2","changes":[
                 {"path":"parameters.size","from":null,"to":{"type":"integer"}},
                 {"path":"resources.bus","from":{"executor":"service"},"to":null},
@@ -177,12 +142,12 @@ FIELD                       FROM                    TO
     fn each_environment_has_its_line() {
         let impact: Impact = serde_json::from_str(
             r#"{"name":"shop","from":"1","to":"2","environments":[
-                {"id":"1","name":"prod","status":"deployed","hash":"h","problem":null,
+                {"id":"9m4e2mr0ui3e8a215n4g","name":"prod","status":"deployed","hash":"h","problem":null,
                  "summary":{"create":1,"update":0,"replace":1,"destroy":0,"nothing":2},
                  "steps":[{"name":"bus","executor":"service","act":"replace","reason":"r","after":[]},
                           {"name":"web","executor":"deployment","act":"create","reason":"r","after":[]},
                           {"name":"net","executor":"terraform","act":"nothing","reason":"","after":[]}]},
-                {"id":"2","name":"lab","status":"failed","hash":null,"summary":null,"steps":[],
+                {"id":"9m4e2mr0ui3e8a215n50","name":"lab","status":"failed","hash":null,"summary":null,"steps":[],
                  "problem":"parameters.size: is needed"}]}"#,
         )
         .unwrap();

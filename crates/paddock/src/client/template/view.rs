@@ -1,86 +1,11 @@
 //! Templates as people see them.
 
-use std::collections::BTreeMap;
-
-use serde::Deserialize;
 use serde_json::Value;
+use wire::executor::{Executor, ExecutorList};
+use wire::template::{File, Template};
 
 use crate::client::format;
 use crate::client::table::{self, Table};
-
-/// The part of a template that the client shows.
-#[derive(Debug, Deserialize)]
-pub(super) struct Template {
-    name: String,
-    version: String,
-    #[serde(default)]
-    shared: bool,
-    #[serde(default)]
-    description: String,
-    #[serde(default)]
-    tags: BTreeMap<String, String>,
-    #[serde(default)]
-    commit: Option<String>,
-    #[serde(default)]
-    hash: Option<String>,
-    #[serde(default)]
-    deprecated_why: Option<String>,
-    #[serde(default)]
-    created_at: Option<String>,
-    #[serde(default)]
-    parameters: BTreeMap<String, Parameter>,
-    #[serde(default)]
-    needs: Vec<String>,
-    #[serde(default)]
-    resources: Vec<Declared>,
-    #[serde(default)]
-    actions: Vec<Action>,
-    #[serde(default)]
-    entry_points: Vec<String>,
-    #[serde(default)]
-    files: Vec<File>,
-}
-
-/// Something that can be set.
-#[derive(Debug, Deserialize)]
-struct Parameter {
-    #[serde(rename = "type", default)]
-    of: String,
-    #[serde(default)]
-    default: Option<Value>,
-    #[serde(default)]
-    description: String,
-}
-
-/// A resource, as a template declares it.
-#[derive(Debug, Deserialize)]
-struct Declared {
-    name: String,
-    #[serde(default)]
-    executor: String,
-    #[serde(default)]
-    count: Option<Value>,
-    #[serde(default)]
-    depends_on: Vec<String>,
-    #[serde(default)]
-    description: String,
-}
-
-/// What runs after resources are there.
-#[derive(Debug, Deserialize)]
-struct Action {
-    name: String,
-    #[serde(default)]
-    after: Vec<String>,
-}
-
-/// A file that was published with it.
-#[derive(Debug, Deserialize)]
-struct File {
-    path: String,
-    #[serde(default)]
-    size_bytes: u64,
-}
 
 /// One line a version.
 pub(super) fn table(templates: &[Template]) -> String {
@@ -94,30 +19,14 @@ fn row(template: &Template) -> [String; 7] {
         template.version.clone(),
         format::yes_or_no(template.shared),
         short(template.commit.as_deref()),
-        format::time(template.created_at.as_deref()),
+        format::timestamp(template.created_at),
         format::optional(template.deprecated_why.as_ref()),
         template.description.clone(),
     ]
 }
 
-/// Who can carry out resources.
-#[derive(Debug, Deserialize)]
-pub(super) struct Executors {
-    items: Vec<Executor>,
-}
-
-/// Somebody who carries out resources.
-#[derive(Debug, Deserialize)]
-struct Executor {
-    name: String,
-    #[serde(default)]
-    available: bool,
-    #[serde(default)]
-    reason: Option<String>,
-}
-
 /// All executors, and what those need that can't be used.
-pub(super) fn executors(all: &Executors) -> String {
+pub(super) fn executors(all: &ExecutorList) -> String {
     let row = |table: Table, one: &Executor| {
         let needs = format::optional(one.reason.as_ref());
         table.row([one.name.clone(), format::yes_or_no(one.available), needs])
@@ -139,11 +48,11 @@ pub(super) fn details(template: &Template) -> String {
         ("TAGS", format::pairs(&template.tags)),
         ("SHARED", format::yes_or_no(template.shared)),
         ("COMMIT", format::optional(template.commit.as_ref())),
-        ("HASH", format::optional(template.hash.as_ref())),
+        ("HASH", template.hash.clone()),
         ("DEPRECATED", format::optional(template.deprecated_why.as_ref())),
-        ("NEEDS", format::join(template.needs.clone())),
-        ("ENTRY POINTS", format::join(template.entry_points.clone())),
-        ("CREATED", format::time(template.created_at.as_deref())),
+        ("NEEDS", format::join(template.needs.iter().flatten().cloned())),
+        ("ENTRY POINTS", format::join(template.entry_points.iter().flatten().cloned())),
+        ("CREATED", format::timestamp(template.created_at)),
     ]);
     let parts = [parameters(template), resources(template), files(template)];
     parts.into_iter().flatten().fold(fields, |text, part| format!("{text}\n{part}"))
@@ -151,36 +60,48 @@ pub(super) fn details(template: &Template) -> String {
 
 fn parameters(template: &Template) -> Option<String> {
     let header = ["PARAMETER", "TYPE", "DEFAULT", "DESCRIPTION"];
-    let row = |table: Table, (name, one): (&String, &Parameter)| {
-        let default = format::value(one.default.as_ref());
-        table.row([name.clone(), one.of.clone(), default, one.description.clone()])
+    let row = |table: Table, (name, one): (&String, &Value)| {
+        table.row([name.clone(), text(one, "type"), text(one, "default"), text(one, "description")])
     };
-    let table = || template.parameters.iter().fold(Table::new(&header), row).render();
-    (!template.parameters.is_empty()).then(table)
+    let all = template.parameters.as_ref()?.as_object().filter(|all| !all.is_empty())?;
+    Some(all.iter().fold(Table::new(&header), row).render())
 }
 
 /// Resources, and then what runs after them.
 fn resources(template: &Template) -> Option<String> {
-    let resources = template.resources.iter().map(|one| {
-        let count = format::value(one.count.as_ref());
-        let after = format::join(one.depends_on.clone());
-        [one.name.clone(), one.executor.clone(), count, after, one.description.clone()]
+    let resources = items(template.resources.as_ref()).iter().map(|one| {
+        let [name, executor, count, description] =
+            ["name", "executor", "count", "description"].map(|field| text(one, field));
+        [name, executor, count, texts(one, "depends_on"), description]
     });
-    let actions = template.actions.iter().map(|one| {
-        let after = format::join(one.after.clone());
-        [one.name.clone(), "action".into(), String::new(), after, String::new()]
+    let actions = items(template.actions.as_ref()).iter().map(|one| {
+        [text(one, "name"), "action".into(), String::new(), texts(one, "after"), String::new()]
     });
     let header = ["RESOURCE", "EXECUTOR", "COUNT", "DEPENDS ON", "DESCRIPTION"];
-    let is_any = !template.resources.is_empty() || !template.actions.is_empty();
-    is_any.then(|| resources.chain(actions).fold(Table::new(&header), Table::row).render())
+    let rows: Vec<[String; 5]> = resources.chain(actions).collect();
+    (!rows.is_empty()).then(|| rows.into_iter().fold(Table::new(&header), Table::row).render())
 }
 
 fn files(template: &Template) -> Option<String> {
     let row = |table: Table, one: &File| {
-        table.row([one.path.clone(), format::size_bytes(one.size_bytes)])
+        let size = format::size_bytes(one.size_bytes.unsigned_abs());
+        table.row([one.path.clone(), size])
     };
-    let table = || template.files.iter().fold(Table::new(&["FILE", "SIZE"]), row).render();
-    (!template.files.is_empty()).then(table)
+    let all = template.files.as_ref().filter(|all| !all.is_empty())?;
+    Some(all.iter().fold(Table::new(&["FILE", "SIZE"]), row).render())
+}
+
+/// A field of what a template declares, which is free-form; empty if it is missing.
+fn text(of: &Value, field: &str) -> String {
+    format::value(of.get(field))
+}
+
+fn texts(of: &Value, field: &str) -> String {
+    format::join(items(of.get(field)).iter().map(|one| format::value(Some(one))))
+}
+
+fn items(of: Option<&Value>) -> &[Value] {
+    of.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 #[cfg(test)]
@@ -248,7 +169,14 @@ network/main.tf  2Ki
 
     #[test]
     fn a_template_of_another_version_is_still_shown() {
-        let bare: Template = serde_json::from_str(r#"{"name":"a","version":"1"}"#).unwrap();
-        assert!(details(&bare).starts_with("NAME          a\n"));
+        let newer: Template = serde_json::from_str(
+            r#"{"id":"9m4e2mr0ui3e8a215n4g","name":"a","version":"1","reference":"a@1","shared":false,
+                "description":"","tags":{},"hash":"h","created_by":"u","moons":2,
+                "created_at":"2026-01-02T03:04:05Z","parameters":{"x":{"type":"moon"}},
+                "resources":[{"name":"m","executor":"rocket","orbit":[]}]}"#,
+        )
+        .unwrap();
+        assert!(details(&newer).starts_with("NAME          a\n"));
+        assert!(details(&newer).contains("m         rocket"));
     }
 }
