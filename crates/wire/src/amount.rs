@@ -7,14 +7,12 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// An amount in a request: a number, or text such as `500m`, `4Gi` or ` 1`.
-///
 // Only its schema is used: amounts are read by `model::Quantity`.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
+#[expect(missing_docs, reason = "the names say it, and a schema would repeat it")]
 pub enum Amount {
-    /// A number.
     Number(f64),
-    /// A number with a unit.
     Text(String),
 }
 

@@ -43,7 +43,7 @@ pub struct Invite {
 
 impl Invite {
     /// The invite as it is at `now`; `used_by` is the username of who used it.
-    pub fn new(invite: model::invite::Invite, used_by: Option<String>, now: Time) -> Self {
+    pub fn new(invite: &model::invite::Invite, used_by: Option<String>, now: Time) -> Self {
         let expired = invite.is_expired(now);
         Self {
             id: invite.id,

@@ -23,6 +23,7 @@ pub mod organization;
 pub mod page;
 pub mod problem;
 pub mod scaling;
+pub mod subject;
 pub mod user;
 
 use serde::Serialize;

@@ -5,31 +5,21 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// A problem document, as RFC 9457 has it.
-// Any field may be absent when a client reads it: proxies answer with documents of their own.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
     /// Always `about:blank`: the status says what kind of problem it is.
-    #[serde(default, rename = "type")]
-    #[schema(required)]
+    #[serde(rename = "type")]
     pub kind: String,
     /// The status in words.
-    #[serde(default)]
-    #[schema(required)]
     pub title: String,
     /// The HTTP status.
-    #[serde(default)]
-    #[schema(required)]
     pub status: u16,
     /// What went wrong and what to do, as a sentence.
-    #[serde(default)]
-    #[schema(required)]
     pub detail: String,
     /// Which fields are at fault, if any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Field>,
     /// Names this request in the server's log.
-    #[serde(default)]
-    #[schema(required)]
     pub request_id: String,
 }
 

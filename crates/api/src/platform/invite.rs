@@ -163,5 +163,5 @@ async fn view(read: &mut Read, invite: invite::Invite, now: Time) -> Result<Invi
         None => Vec::new(),
     };
     let used_by = uses.into_iter().rfind(|u| Some(u.user_id) == invite.used_by).map(|u| u.username);
-    Ok(Invite::new(invite, used_by, now))
+    Ok(Invite::new(&invite, used_by, now))
 }

@@ -2,15 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use model::{Quantity, Resources, Time};
 use serde_json::{Number, Value};
+use wire::amount::Capacity;
 
-/// How much of one resource there is.
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct Usage {
-    pub(crate) total: Number,
-    pub(crate) used: Number,
-    pub(crate) free: Number,
+/// An amount of a resource: memory with a binary unit, all else as it is.
+pub(crate) fn amount(kind: &str, amount: Quantity) -> String {
+    if kind == "ram" {
+        return size_bytes((amount.milli() / 1000).unsigned_abs());
+    }
+    amount.to_string()
+}
+
+/// Amounts of all resources, such as `cpu=1,ram=2Gi`.
+pub(crate) fn resources(resources: &Resources) -> String {
+    join(resources.iter().map(|(kind, of_it)| format!("{kind}={}", amount(kind, of_it))))
 }
 
 /// An amount of a resource: memory with a binary unit, all else as it is.
@@ -40,8 +46,8 @@ fn size(bytes: f64) -> String {
 }
 
 /// `used/total` of one resource of a cluster.
-pub(crate) fn usage(kind: &str, capacity: &BTreeMap<String, Usage>) -> String {
-    let text = |u: &Usage| format!("{}/{}", quantity(kind, &u.used), quantity(kind, &u.total));
+pub(crate) fn usage(kind: &str, capacity: &BTreeMap<String, Capacity>) -> String {
+    let text = |c: &Capacity| format!("{}/{}", amount(kind, c.used), amount(kind, c.total));
     capacity.get(kind).map(text).unwrap_or_default()
 }
 
@@ -58,6 +64,12 @@ pub(crate) fn pairs(pairs: &BTreeMap<String, String>) -> String {
 /// Joins with commas.
 pub(crate) fn join(items: impl IntoIterator<Item = String>) -> String {
     items.into_iter().collect::<Vec<_>>().join(",")
+}
+
+/// A point in time to the second: fractions are noise in a table.
+pub(crate) fn timestamp(at: impl Into<Option<Time>>) -> String {
+    let second = |at: Time| Time(at.0 - at.0.rem_euclid(1_000_000)).to_string();
+    at.into().map(second).unwrap_or_default()
 }
 
 /// A time to the second: what comes after is noise in a table.
@@ -124,6 +136,7 @@ mod tests {
             ("gpu", "8589934592", "8589934592"),
         ] {
             assert_eq!(quantity(kind, &amount.parse().unwrap()), want, "{kind} {amount}");
+            assert_eq!(super::amount(kind, amount.parse().unwrap()), want, "{kind} {amount}");
         }
     }
 
@@ -167,5 +180,10 @@ mod tests {
         ] {
             assert_eq!(time(text), want);
         }
+    }
+    #[test]
+    fn timestamps_end_at_the_second() {
+        assert_eq!(timestamp(Time(1_700_000_000_123_456)), "2023-11-14T22:13:20Z");
+        assert_eq!(timestamp(None), "");
     }
 }
