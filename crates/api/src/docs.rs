@@ -6,10 +6,10 @@ use axum::response::{IntoResponse, Response};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{Components, InfoBuilder, OpenApi, OpenApiBuilder, SecurityRequirement};
 use utoipa::{PartialSchema, ToSchema};
+use wire::problem::Problem as Document;
 
 use crate::Problem;
 use crate::fleet::error::Envelope;
-use crate::problem::Document;
 
 /// An OpenAPI document without paths.
 pub(crate) fn blank(title: &str, description: &str) -> OpenApi {

@@ -13,6 +13,8 @@ use utoipa::{IntoParams, ToSchema};
 use crate::Problem;
 use crate::body::parse;
 
+pub(crate) use wire::page::List;
+
 /// The most that one answer holds.
 pub(crate) const MAX_LIMIT: i64 = 1000;
 
@@ -43,24 +45,6 @@ impl Slice {
     }
 }
 
-/// A part of a list.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct List<T> {
-    /// The items.
-    items: Vec<T>,
-    /// Give this as `after` to get the next part; nothing if this was the last.
-    next: Option<String>,
-}
-
-impl<T> List<T> {
-    /// A part that was asked for with `page`; `id` names an item.
-    pub(crate) fn new(mut items: Vec<T>, page: &Page, id: impl Fn(&T) -> String) -> Self {
-        let has_more = cut(&mut items, page.limit - 1);
-        let next = items.last().filter(|_| has_more).map(id);
-        Self { items, next }
-    }
-}
-
 /// A query parameter that is `true` or `false`; false when it is left out.
 pub(crate) fn flag(field: &str, text: Option<&str>) -> Result<bool, Problem> {
     match text {
@@ -68,14 +52,6 @@ pub(crate) fn flag(field: &str, text: Option<&str>) -> Result<bool, Problem> {
         Some("true") => Ok(true),
         Some(_) => Err(Problem::field(field, "is either true or false")),
     }
-}
-
-/// Leaves out what is more than `limit`; was there any?
-pub(crate) fn cut<T>(items: &mut Vec<T>, limit: i64) -> bool {
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let has_more = items.len() > limit;
-    items.truncate(limit);
-    has_more
 }
 
 /// The Kargo API's pages: `page` counts from 0, `offset` is the number of items per page.

@@ -8,9 +8,8 @@ use axum::response::{IntoResponse, Response};
 use model::Invalid;
 use model::invalid::FieldError;
 use model::yaml::Refused;
-use serde::Serialize;
-use utoipa::ToSchema;
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder, ResponsesBuilder};
+use wire::problem::Problem as Document;
 
 /// What went wrong.
 #[derive(Debug, Clone)]
@@ -19,36 +18,6 @@ pub struct Problem {
     detail: String,
     errors: Vec<FieldError>,
     retry_after_secs: Option<u64>,
-}
-
-/// A problem document, as RFC 9457 has it.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Problem)]
-pub(crate) struct Document {
-    /// Always `about:blank`: the status says what kind of problem it is.
-    #[serde(rename = "type")]
-    kind: &'static str,
-    /// The status in words.
-    title: String,
-    /// The HTTP status.
-    status: u16,
-    /// What went wrong and what to do, as a sentence.
-    detail: String,
-    /// Which fields are at fault, if any.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    errors: Vec<Field>,
-    /// Names this request in the server's log.
-    request_id: String,
-}
-
-/// A field that is at fault.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ProblemField)]
-struct Field {
-    /// Where it is, as a path: `user.username`.
-    field: String,
-    /// What is wrong with it and what is allowed.
-    detail: String,
 }
 
 impl Problem {
@@ -117,14 +86,12 @@ impl Problem {
     }
 
     pub(crate) fn document(&self, request_id: &str) -> Document {
-        let errors =
-            self.errors.iter().map(|e| Field { field: e.field.clone(), detail: e.detail.clone() });
         Document {
-            kind: "about:blank",
+            kind: "about:blank".into(),
             title: self.status.canonical_reason().unwrap_or("Error").to_owned(),
             status: self.status.as_u16(),
             detail: self.detail.clone(),
-            errors: errors.collect(),
+            errors: self.errors.iter().cloned().map(Into::into).collect(),
             request_id: request_id.to_owned(),
         }
     }

@@ -19,6 +19,7 @@ pub mod kind;
 pub mod log;
 pub mod name;
 pub mod organization;
+pub mod page;
 pub mod quantity;
 pub mod quota;
 pub mod reason;
@@ -42,6 +43,7 @@ pub use id::{
     TemplateId, UserId, Xid,
 };
 pub use invalid::Invalid;
+pub use page::Page;
 pub use quantity::Quantity;
 pub use replica::Replica;
 pub use resources::Resources;

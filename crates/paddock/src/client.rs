@@ -1,7 +1,7 @@
 //! The client: the tree of commands, and which function carries out which.
 //!
-//! It knows the server by its HTTP interface alone. From `model` it takes words, from `store` the
-//! clock and randomness; it never opens a database.
+//! It knows the server by its HTTP interface alone, whose shapes are in `wire`; it never opens a
+//! database.
 
 mod admin;
 mod call;
@@ -31,6 +31,8 @@ mod prompt;
 mod queue;
 mod quota;
 mod resources;
+#[cfg(test)]
+mod sample;
 mod search;
 mod service;
 mod service_account;

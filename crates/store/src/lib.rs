@@ -26,7 +26,6 @@ pub mod invite;
 pub mod lease;
 mod migration;
 pub mod organization;
-mod page;
 pub mod pool;
 pub mod quota;
 pub mod resource;
@@ -39,5 +38,5 @@ pub mod work;
 
 pub use db::{Db, Durability, Read, Tx};
 pub use error::{Error, Result};
-pub use page::Page;
+pub use model::Page;
 pub use scope::Scope;

@@ -10,8 +10,8 @@ use model::{ClusterId, Resources, Time};
 use serde::{Deserialize, Serialize};
 use store::Read;
 use utoipa::ToSchema;
+use wire::amount::{Amount, Capacity, capacities};
 
-use crate::amount::{self, Amount, Capacity};
 use crate::body::Json;
 use crate::caller::Caller;
 use crate::page::{Numbered, NumberedList, Query, id};
@@ -61,7 +61,7 @@ impl From<cluster::Cluster> for Shown {
             cluster_name: c.name,
             status: c.status,
             status_reason: c.status_reason,
-            resource: amount::capacities(c.capacity),
+            resource: capacities(c.capacity),
             deployments: c.deployments,
             created_by: c.created_by,
             created_at: c.created_at,

@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 use store::Page;
 use store::deployment::Filter;
 use utoipa::{IntoParams, ToSchema};
+use wire::amount::Amount;
 
 use super::cluster::find;
-use crate::amount::Amount;
 use crate::body::Json;
 use crate::caller::Caller;
 use crate::page::{Numbered, NumberedList, Query, id};

@@ -7,12 +7,13 @@ use base::entropy;
 use model::{Time, invite};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
+use wire::invite::InviteStatus;
 
 use super::user::Shown;
 use crate::body::{Json, OptionalJson};
 use crate::caller::{Caller, authorization};
 use crate::page::Query;
-use crate::platform::invite::{InviteStatus, status};
+use crate::platform::invite::status;
 use crate::{App, Problem, account};
 
 /// What kind of invite is wanted.

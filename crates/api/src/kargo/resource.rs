@@ -5,9 +5,10 @@ use axum::extract::{Path, State};
 use model::Resources;
 use serde::Deserialize;
 use utoipa::ToSchema;
+use wire::amount::{Amount, Availability};
 
 use super::cluster::{Shown, find};
-use crate::amount::{self, Amount, Availability};
+use crate::amount;
 use crate::body::Json;
 use crate::caller::Caller;
 use crate::{App, Problem};

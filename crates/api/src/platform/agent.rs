@@ -19,9 +19,9 @@ use serde::{Deserialize, Serialize};
 use store::Scope;
 use store::deployment::reporting::{self, Served};
 use utoipa::{IntoParams, ToSchema};
+use wire::amount::Amount;
+use wire::cluster::request::NewNode;
 
-use super::cluster::NewNode;
-use crate::amount::Amount;
 use crate::body::Json;
 use crate::caller::AgentCaller;
 use crate::page::{Query, number};

@@ -9,13 +9,15 @@ use axum::Json as Answer;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use model::cluster::{NewCluster, Provider, Status};
-use model::{ClusterId, OrganizationId, Resources, Time, cluster, name};
-use serde::{Deserialize, Serialize};
+use model::{ClusterId, cluster, name};
+use serde::Deserialize;
 use store::Tx;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
+use wire::amount::{Availability, ResourceRequest};
+use wire::cluster::Cluster;
+use wire::cluster::request::{ClusterChange, KubernetesChange, NewCluster, NewNode};
 
-use crate::amount::{self, Amount, Availability, Capacity};
+use crate::amount;
 use crate::body::Json;
 use crate::caller::Caller;
 use crate::etag::{IfMatch, etag};
@@ -23,205 +25,6 @@ use crate::idempotency::Once;
 use crate::page::{List, Query, Slice, flag, id};
 use crate::{App, Problem};
 use provider::Secrets;
-
-/// A cluster.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Cluster {
-    /// Its id.
-    #[schema(value_type = String)]
-    id: ClusterId,
-    /// Who owns it; nobody when it is shared by all.
-    #[schema(value_type = Option<String>)]
-    organization_id: Option<OrganizationId>,
-    /// Is it shared by all organizations?
-    shared: bool,
-    /// Its name.
-    name: String,
-    /// Where it is on its way: `accepted`, `provisioning`, `provisioned`, `waiting_for_agent`,
-    /// `ready`, `unreachable`, `failed`, `deprovisioning`, `cleanup`.
-    #[schema(value_type = String)]
-    status: Status,
-    /// Why it is there.
-    status_reason: String,
-    /// Who serves it: `local` is this machine; `agent` is whoever runs `paddock agent` beside it;
-    /// `kubernetes` is a Kubernetes that there is; `terraform` is what a module makes.
-    #[schema(value_type = String)]
-    provider: Provider,
-    /// What is known of its Kubernetes, if it is one.
-    kubernetes: Option<provider::Kubernetes>,
-    /// What is known of its Terraform module, if one makes it.
-    terraform: Option<provider::Terraform>,
-    /// Since when it takes nothing new and what is on it moves elsewhere, if it is being drained.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    draining_at: Option<Time>,
-    /// Whose machines it stands on.
-    cloud_provider: String,
-    /// Where at the cloud provider it stands.
-    region: String,
-    /// What users wrote on it.
-    labels: BTreeMap<String, String>,
-    /// What its agent last said of itself, if it speaks over the network.
-    agent: Option<Heard>,
-    /// How much it has of each resource type.
-    capacity: BTreeMap<String, Capacity>,
-    /// What it is made of. What runs, runs on one of them.
-    nodes: Vec<Node>,
-    /// How many deployments are on it or pinned to it.
-    deployments: i64,
-    /// Counts the changes of what users set; also its ETag.
-    generation: i64,
-    /// Who made it: `user:<id>` or `server`.
-    created_by: String,
-    /// When it was made.
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
-    /// When it last changed.
-    #[schema(value_type = String, format = DateTime)]
-    updated_at: Time,
-}
-
-impl From<cluster::Cluster> for Cluster {
-    fn from(c: cluster::Cluster) -> Self {
-        let (kubernetes, terraform) = provider::shown(c.settings);
-        Self {
-            id: c.id,
-            organization_id: c.organization_id,
-            shared: c.organization_id.is_none(),
-            name: c.name,
-            status: c.status,
-            status_reason: c.status_reason,
-            provider: c.provider,
-            kubernetes,
-            terraform,
-            draining_at: c.draining_at,
-            cloud_provider: c.cloud_provider,
-            region: c.region,
-            labels: c.labels,
-            agent: c.agent.map(Heard::from),
-            capacity: amount::capacities(c.capacity),
-            nodes: c.nodes.into_iter().map(Node::from).collect(),
-            deployments: c.deployments,
-            generation: c.generation,
-            created_by: c.created_by,
-            created_at: c.created_at,
-            updated_at: c.updated_at,
-        }
-    }
-}
-
-/// What an agent last said of itself.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Heard {
-    /// When it last spoke, give or take a few seconds.
-    #[schema(value_type = String, format = DateTime)]
-    at: Time,
-    /// Its version.
-    version: String,
-    /// What it runs containers with.
-    runtime: String,
-}
-
-impl From<cluster::Heard> for Heard {
-    fn from(heard: cluster::Heard) -> Self {
-        Self { at: heard.at, version: heard.version, runtime: heard.runtime }
-    }
-}
-
-/// A part of a cluster.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Node {
-    /// Its name.
-    name: String,
-    /// What is written on it, beside its cluster's labels.
-    labels: BTreeMap<String, String>,
-    /// How much it has of each resource type.
-    capacity: BTreeMap<String, Capacity>,
-}
-
-impl From<cluster::Node> for Node {
-    fn from(node: cluster::Node) -> Self {
-        let capacity = amount::capacities(node.capacity);
-        Self { name: node.name, labels: node.labels, capacity }
-    }
-}
-
-/// A part of a cluster to make.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct NewNode {
-    /// Its name, unique in its cluster.
-    name: String,
-    /// How much it has of each resource type.
-    #[schema(value_type = BTreeMap<String, Amount>)]
-    capacity: Resources,
-    /// What is written on it, beside its cluster's labels.
-    #[serde(default)]
-    labels: BTreeMap<String, String>,
-}
-
-impl From<NewNode> for cluster::NewNode {
-    fn from(node: NewNode) -> Self {
-        Self { name: node.name, capacity: node.capacity, labels: node.labels }
-    }
-}
-
-/// A cluster to make.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = NewCluster)]
-pub(crate) struct Wanted {
-    /// Its name.
-    name: String,
-    /// `local`: this machine serves it, with the capacity that is declared here. `agent`: whoever
-    /// runs `paddock agent` beside it, with the capacity that the agent reports. `kubernetes`: a
-    /// Kubernetes that there is; the agent is installed there. `terraform`: what a module makes.
-    provider: Option<String>,
-    /// With provider `kubernetes`: how it is reached, and what of it may be used.
-    kubernetes: Option<provider::NewKubernetes>,
-    /// With provider `terraform`: the module and its variables.
-    terraform: Option<provider::NewTerraform>,
-    /// How much it has of each resource type; the sum of its nodes, if it has any. May be left out
-    /// when an agent will report it.
-    #[serde(default)]
-    #[schema(value_type = BTreeMap<String, Amount>)]
-    capacity: Resources,
-    /// What it is made of; one node that has all the capacity when it is left out.
-    #[serde(default)]
-    nodes: Vec<NewNode>,
-    /// What users wrote on it.
-    #[serde(default)]
-    labels: BTreeMap<String, String>,
-    /// Whose machines it stands on.
-    cloud_provider: Option<String>,
-    /// Where at the cloud provider it stands.
-    region: Option<String>,
-}
-
-/// What of a cluster shall change.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ClusterChange {
-    /// Its new name.
-    name: Option<String>,
-    /// All its labels from now on.
-    labels: Option<BTreeMap<String, String>>,
-    /// New totals, never below what is used; by the platform administrator only.
-    #[schema(value_type = Option<BTreeMap<String, Amount>>)]
-    capacity: Option<Resources>,
-    /// All its nodes from now on; by the platform administrator only. What is in use stays.
-    nodes: Option<Vec<NewNode>>,
-    /// What of its Kubernetes shall change.
-    kubernetes: Option<provider::KubernetesChange>,
-}
-
-/// An amount of each resource type.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ResourceRequest {
-    /// How much of each resource type.
-    #[schema(value_type = BTreeMap<String, Amount>)]
-    resources: Resources,
-}
 
 /// Which clusters are wanted.
 #[derive(Deserialize, IntoParams)]
@@ -234,16 +37,16 @@ pub(crate) struct ClusterFilter {
 }
 
 /// Makes a cluster. It is `ready` shortly after: follow its status.
-#[utoipa::path(post, path = "/api/v1/clusters", tag = "clusters", request_body = Wanted,
+#[utoipa::path(post, path = "/api/v1/clusters", tag = "clusters", request_body = NewCluster,
     params(("Idempotency-Key" = Option<String>, Header, description = "Acts once, however often it is sent")),
     responses((status = 201, body = Cluster, description = "Asked for"), Problem))]
 pub(crate) async fn cluster_create(
     State(app): State<App>,
     caller: Caller,
     once: Once,
-    Json(wanted): Json<Wanted>,
+    Json(wanted): Json<NewCluster>,
 ) -> Result<Response, Problem> {
-    let (new, secrets) = wanted.checked(&app, &caller)?;
+    let (new, secrets) = checked(wanted, &app, &caller)?;
     let id = app.db.id();
     let sealed = provider::sealed(&app, id, &secrets).await?;
     let mut tx = app.db.begin(caller.actor()).await?;
@@ -257,23 +60,25 @@ pub(crate) async fn cluster_create(
     once.finish(&app, tx, &caller, &Cluster::from(made), etag(generation)).await
 }
 
-impl Wanted {
-    fn checked(self, app: &App, caller: &Caller) -> Result<(NewCluster, Secrets), Problem> {
-        let provider = provider::provider(app, self.provider.as_deref())?;
-        let (settings, secrets) =
-            provider::told(caller, provider, self.kubernetes, self.terraform)?;
-        let new = NewCluster {
-            name: self.name,
-            provider,
-            settings,
-            cloud_provider: self.cloud_provider.unwrap_or_else(|| "local".into()),
-            region: self.region.unwrap_or_else(|| "local".into()),
-            labels: self.labels,
-            capacity: self.capacity,
-            nodes: self.nodes.into_iter().map(cluster::NewNode::from).collect(),
-        };
-        Ok((new.check(["name", "capacity"])?, secrets))
-    }
+fn checked(
+    wanted: NewCluster,
+    app: &App,
+    caller: &Caller,
+) -> Result<(cluster::NewCluster, Secrets), Problem> {
+    let provider = provider::provider(app, wanted.provider.as_deref())?;
+    let (settings, secrets) =
+        provider::told(caller, provider, wanted.kubernetes, wanted.terraform)?;
+    let new = cluster::NewCluster {
+        name: wanted.name,
+        provider,
+        settings,
+        cloud_provider: wanted.cloud_provider.unwrap_or_else(|| "local".into()),
+        region: wanted.region.unwrap_or_else(|| "local".into()),
+        labels: wanted.labels,
+        capacity: wanted.capacity,
+        nodes: wanted.nodes.into_iter().map(cluster::NewNode::from).collect(),
+    };
+    Ok((new.check(["name", "capacity"])?, secrets))
 }
 
 /// Lists the organization's clusters and the shared ones.
@@ -372,11 +177,11 @@ async fn told_anew(
     app: &App,
     caller: &Caller,
     id: ClusterId,
-    change: provider::KubernetesChange,
+    change: KubernetesChange,
 ) -> Result<(cluster::Settings, BTreeMap<String, String>), Problem> {
     let now = store::cluster::get(&mut app.db.read().await?, caller.scope(), id).await?;
     caller.may_change(&now)?;
-    let (settings, secrets) = change.told(&now.settings)?;
+    let (settings, secrets) = provider::told_anew(change, &now.settings)?;
     Ok((settings, provider::sealed(app, id, &secrets).await?))
 }
 

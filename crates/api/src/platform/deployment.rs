@@ -6,16 +6,16 @@ use axum::Json as Answer;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use model::deployment::{NewDeployment, Restart, Spec, Status};
-use model::replica::Replica;
-use model::{ClusterId, DeploymentId, OrganizationId, Resources, Time, deployment, name};
-use serde::{Deserialize, Serialize};
+use model::deployment::Spec;
+use model::{DeploymentId, deployment, name};
+use serde::Deserialize;
 use store::deployment::{Change, Filter};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
+use wire::deployment::{Deployment, DeploymentChange, NewDeployment, ReplicaStatus};
+use wire::event::EventList;
+use wire::explain::Forecast;
 
-use super::event::EventList;
-use super::explain::Forecast;
-use crate::amount::Amount;
+use super::explain::forecast;
 use crate::body::Json;
 use crate::caller::Caller;
 use crate::etag::{IfMatch, etag};
@@ -23,188 +23,23 @@ use crate::idempotency::Once;
 use crate::page::{List, Query, Slice, flag, id, id_field, number};
 use crate::{App, Problem};
 
-/// A deployment.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Deployment {
-    /// Its id.
-    #[schema(value_type = String)]
-    id: DeploymentId,
-    /// The organization that it belongs to.
-    #[schema(value_type = String)]
-    organization_id: OrganizationId,
-    /// Where it is, or must go; nothing while any cluster will do.
-    #[schema(value_type = Option<String>)]
-    cluster_id: Option<ClusterId>,
-    /// Its name.
-    name: String,
-    /// What it runs; without one it only holds its capacity.
-    image: Option<String>,
-    /// What each replica needs.
-    #[schema(value_type = BTreeMap<String, f64>)]
-    resources: Resources,
-    /// How many run.
-    replicas: u32,
-    /// Higher goes first, and may make lower ones yield.
-    priority: i64,
-    /// Environment variables.
-    env: BTreeMap<String, String>,
-    /// What to run instead of the image's own command.
-    command: Vec<String>,
-    /// The ports that it listens on.
-    ports: Vec<u16>,
-    /// What users wrote on it.
-    labels: BTreeMap<String, String>,
-    /// What happens when its program ends by itself: `never`, `on_failure`, `always`.
-    #[schema(value_type = String)]
-    restart: Restart,
-    /// How many seconds each replica runs; without limit when there is none.
-    run_for: Option<u32>,
-    /// Labels that the node of each replica (or its cluster) must have.
-    node_selector: BTreeMap<String, String>,
-    /// Must each replica be on another node?
-    anti_affinity: bool,
-    /// Where it is on its way: `queued`, `scheduled`, `starting`, `running`, `preempted`, `failed`,
-    /// `completed`, `deleting`.
-    #[schema(value_type = String)]
-    status: Status,
-    /// Why it is there.
-    status_reason: String,
-    /// Where on the cluster it runs.
-    node: Option<String>,
-    /// Where it can be reached.
-    endpoints: Vec<String>,
-    /// Counts the changes of what users set; also its ETag.
-    generation: i64,
-    /// Who made it: `user:<id>` or `server`.
-    created_by: String,
-    /// When it was made.
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
-    /// When it last changed.
-    #[schema(value_type = String, format = DateTime)]
-    updated_at: Time,
-    /// Since when it runs.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    started_at: Option<Time>,
-    /// Its replicas, by number; only where one deployment is asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    replica_statuses: Option<Vec<ReplicaStatus>>,
-}
-
-impl From<deployment::Deployment> for Deployment {
-    fn from(d: deployment::Deployment) -> Self {
-        Self {
-            id: d.id,
-            organization_id: d.organization_id,
-            cluster_id: d.cluster_id(),
-            name: d.name,
-            image: d.spec.image,
-            resources: d.spec.resources,
-            replicas: d.spec.replicas,
-            priority: d.priority,
-            env: d.spec.env,
-            command: d.spec.command,
-            ports: d.spec.ports,
-            labels: d.labels,
-            restart: d.spec.restart,
-            run_for: d.spec.run_for,
-            node_selector: d.spec.node_selector,
-            anti_affinity: d.spec.anti_affinity,
-            status: d.status,
-            status_reason: d.status_reason,
-            node: d.node,
-            endpoints: d.endpoints,
-            generation: d.generation,
-            created_by: d.created_by,
-            created_at: d.created_at,
-            updated_at: d.updated_at,
-            started_at: d.started_at,
-            replica_statuses: None,
-        }
-    }
-}
-
-/// A deployment to make.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = NewDeployment)]
-pub(crate) struct Wanted {
-    /// Made from the image when it is left out.
-    #[serde(default)]
-    name: String,
-    /// `registry/name:tag`; without one the deployment only holds its capacity.
-    image: Option<String>,
-    /// Where it must run; any cluster with room when it is left out.
-    cluster_id: Option<String>,
-    /// What each replica needs.
-    #[schema(value_type = BTreeMap<String, Amount>)]
-    resources: Resources,
-    /// Higher goes first, and may make lower ones yield. 0 when it is left out.
-    #[serde(default)]
-    priority: i64,
-    /// How many run; 1 when it is left out.
-    #[schema(minimum = 1, maximum = 1000)]
-    replicas: Option<u32>,
-    /// Environment variables.
-    #[serde(default)]
-    env: BTreeMap<String, String>,
-    /// What to run instead of the image's own command.
-    #[serde(default)]
-    command: Vec<String>,
-    /// The ports that it listens on.
-    #[serde(default)]
-    ports: Vec<u16>,
-    /// What users wrote on it.
-    #[serde(default)]
-    labels: BTreeMap<String, String>,
-    /// What happens when its program ends by itself: `never`, `on_failure` (when it is left out),
-    /// `always`.
-    restart: Option<String>,
-    /// How many seconds each replica runs; then it is completed.
-    #[schema(minimum = 1)]
-    run_for: Option<u32>,
-    /// Labels that the node of each replica (or its cluster) must have.
-    #[serde(default)]
-    node_selector: BTreeMap<String, String>,
-    /// Must each replica be on another node?
-    #[serde(default)]
-    anti_affinity: bool,
-}
-
-impl Wanted {
-    fn checked(self) -> Result<NewDeployment, Problem> {
-        let pinned_to = self.cluster_id.as_deref().map(|text| id("cluster", text)).transpose()?;
-        let spec = Spec {
-            image: self.image,
-            resources: self.resources,
-            replicas: self.replicas.unwrap_or(1),
-            env: self.env,
-            command: self.command,
-            ports: self.ports,
-            restart: self.restart.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
-            run_for: self.run_for,
-            node_selector: self.node_selector,
-            anti_affinity: self.anti_affinity,
-            ..Spec::default()
-        };
-        let (name, priority, labels) = (self.name, self.priority, self.labels);
-        Ok(NewDeployment { name, pinned_to, spec, priority, labels }.check("resources")?)
-    }
-}
-
-/// What of a deployment shall change.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct DeploymentChange {
-    /// Its new name.
-    name: Option<String>,
-    /// Higher goes first, and may make lower ones yield.
-    priority: Option<i64>,
-    /// All its labels from now on.
-    labels: Option<BTreeMap<String, String>>,
-    /// How many run. Those that are too many are stopped, those that are missing are placed.
-    #[schema(minimum = 1, maximum = 1000)]
-    replicas: Option<u32>,
+fn checked(wanted: NewDeployment) -> Result<deployment::NewDeployment, Problem> {
+    let pinned_to = wanted.cluster_id.as_deref().map(|text| id("cluster", text)).transpose()?;
+    let spec = Spec {
+        image: wanted.image,
+        resources: wanted.resources,
+        replicas: wanted.replicas.unwrap_or(1),
+        env: wanted.env,
+        command: wanted.command,
+        ports: wanted.ports,
+        restart: wanted.restart.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
+        run_for: wanted.run_for,
+        node_selector: wanted.node_selector,
+        anti_affinity: wanted.anti_affinity,
+        ..Spec::default()
+    };
+    let (name, priority, labels) = (wanted.name, wanted.priority, wanted.labels);
+    Ok(deployment::NewDeployment { name, pinned_to, spec, priority, labels }.check("resources")?)
 }
 
 /// Which deployments are wanted.
@@ -220,7 +55,7 @@ pub(crate) struct DeploymentFilter {
 }
 
 /// Makes a deployment. It runs as soon as there is room: follow its status.
-#[utoipa::path(post, path = "/api/v1/deployments", tag = "deployments", request_body = Wanted,
+#[utoipa::path(post, path = "/api/v1/deployments", tag = "deployments", request_body = NewDeployment,
     params(("Idempotency-Key" = Option<String>, Header, description = "Acts once, however often it is sent"), Trial),
     responses((status = 201, body = Deployment, description = "Asked for"),
         (status = 200, body = Forecast, description = "What would happen (`dry_run=true`)"), Problem))]
@@ -229,11 +64,11 @@ pub(crate) async fn deployment_create(
     caller: Caller,
     once: Once,
     Query(trial): Query<Trial>,
-    Json(wanted): Json<Wanted>,
+    Json(wanted): Json<NewDeployment>,
 ) -> Result<Response, Problem> {
-    let new = wanted.checked()?;
+    let new = checked(wanted)?;
     if flag("dry_run", trial.dry_run.as_deref())? {
-        return Ok(Answer(Forecast::of(&app, &caller, &new).await?).into_response());
+        return Ok(Answer(forecast(&app, &caller, &new).await?).into_response());
     }
     let mut tx = app.db.begin(caller.actor()).await?;
     if let Some(answer) = once.replay(&mut tx, &caller).await? {
@@ -271,44 +106,6 @@ pub(crate) async fn deployment_list(
         store::deployment::list(&mut app.db.read().await?, caller.scope(), &filter, &page).await?;
     let items = found.into_iter().map(Deployment::from).collect();
     Ok(Answer(List::new(items, &page, |d| d.id.to_string())))
-}
-
-/// One replica of a deployment.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct ReplicaStatus {
-    /// Which; numbers are not used again.
-    number: u32,
-    /// As a deployment's.
-    #[schema(value_type = String)]
-    status: Status,
-    /// Why it is there.
-    status_reason: String,
-    /// The cluster whose capacity it holds.
-    #[schema(value_type = Option<String>)]
-    cluster_id: Option<ClusterId>,
-    /// The node whose capacity it holds.
-    node: Option<String>,
-    /// Where it can be reached.
-    endpoints: Vec<String>,
-    /// Since when it runs.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    started_at: Option<Time>,
-}
-
-impl From<Replica> for ReplicaStatus {
-    fn from(replica: Replica) -> Self {
-        let (cluster_id, node) =
-            replica.place.map(|place| (place.cluster, place.node.to_string())).unzip();
-        Self {
-            number: replica.id.number,
-            status: replica.status,
-            status_reason: replica.status_reason,
-            cluster_id,
-            node,
-            endpoints: replica.endpoints,
-            started_at: replica.started_at,
-        }
-    }
 }
 
 /// One deployment.

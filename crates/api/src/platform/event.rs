@@ -10,16 +10,17 @@ use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use base::Stop;
 use futures_util::stream::{self, Stream, StreamExt};
+use model::Time;
 use model::event::Kind;
-use model::{OrganizationId, Time};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use store::event::Filter;
 use store::{Db, Scope};
 use tokio::sync::watch;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
+use wire::event::{Event, EventList};
 
 use crate::caller::Caller;
-use crate::page::{MAX_LIMIT, Query, cut, number};
+use crate::page::{MAX_LIMIT, Query, number};
 use crate::{App, Problem};
 
 /// How many events a stream reads at once.
@@ -27,64 +28,6 @@ const BATCH: i64 = 500;
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How long a stream goes on after its sign-in has ended.
 const BELIEVED_FOR: Duration = Duration::from_secs(5);
-
-/// One change of one subject.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Event {
-    /// Its place in the log.
-    seq: i64,
-    /// When it happened.
-    #[schema(value_type = String, format = DateTime)]
-    at: Time,
-    /// Whose subject it is; nobody for what is shared.
-    #[schema(value_type = Option<String>)]
-    organization_id: Option<OrganizationId>,
-    /// Who did it: `user:<id>`, `anonymous`, `worker:<name>`, `agent` or `server`.
-    actor: String,
-    /// What kind of subject changed.
-    kind: String,
-    /// The subject's id.
-    subject: String,
-    /// `kind.change`, for example `deployment.preempted`.
-    #[serde(rename = "type")]
-    change: String,
-    /// The subject's state after the change, without secrets.
-    #[schema(value_type = Object)]
-    data: serde_json::Value,
-}
-
-impl From<model::event::Event> for Event {
-    fn from(e: model::event::Event) -> Self {
-        Self {
-            seq: e.seq,
-            at: e.at,
-            organization_id: e.organization_id,
-            actor: e.actor,
-            kind: e.kind,
-            subject: e.subject,
-            change: e.change,
-            data: e.data,
-        }
-    }
-}
-
-/// A part of the log.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct EventList {
-    /// The events, oldest first.
-    items: Vec<Event>,
-    /// Give this as `after` to get the next part; nothing if this was the last.
-    next: Option<i64>,
-}
-
-impl EventList {
-    /// The first `limit` of what was found; whoever looks asks for one more.
-    pub(crate) fn new(mut found: Vec<model::event::Event>, limit: i64) -> Self {
-        let has_more = cut(&mut found, limit);
-        let next = found.last().filter(|_| has_more).map(|event| event.seq);
-        Self { items: found.into_iter().map(Event::from).collect(), next }
-    }
-}
 
 /// Which events are wanted.
 #[derive(Deserialize, IntoParams)]

@@ -3,63 +3,14 @@
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
-use model::Time;
 use port::Watched;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use store::{lease, work};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
+use wire::health::{Health, HealthCheck, Info, Pong};
 
 use crate::page::Query;
 use crate::{App, Problem};
-
-/// What runs here.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Info {
-    /// Always `paddock`.
-    name: &'static str,
-    /// The version of Paddock.
-    version: &'static str,
-    /// The commit that it was built from, if that was known.
-    commit: &'static str,
-    /// Since when this server runs.
-    #[schema(value_type = String, format = DateTime)]
-    started_at: Time,
-    /// `sqlite` or `postgresql`.
-    database: &'static str,
-    /// What runs containers here.
-    runtime: String,
-}
-
-/// How it is doing.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Health {
-    /// `healthy` or `unhealthy`.
-    status: &'static str,
-    /// Each part; only with `type=detailed`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    checks: Option<Vec<HealthCheck>>,
-}
-
-/// How one part is doing.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct HealthCheck {
-    /// Which part: `database`, `work queue`, `agent`, or a foreign system.
-    name: String,
-    /// `healthy` or `unhealthy`.
-    status: &'static str,
-    /// What was found, as a sentence.
-    detail: String,
-}
-
-/// An answer to a ping.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Pong {
-    /// Always `pong`.
-    response: &'static str,
-    /// The server's time.
-    #[schema(value_type = String, format = DateTime)]
-    at: Time,
-}
 
 /// How much to tell.
 #[derive(Deserialize, IntoParams)]
@@ -75,11 +26,11 @@ pub(crate) struct HealthType {
     responses((status = 200, body = Info, description = "About the service"), Problem))]
 pub(crate) async fn self_info(State(app): State<App>) -> Answer<Info> {
     Answer(Info {
-        name: "paddock",
-        version: env!("CARGO_PKG_VERSION"),
-        commit: option_env!("PADDOCK_COMMIT").unwrap_or("unknown"),
+        name: "paddock".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        commit: option_env!("PADDOCK_COMMIT").unwrap_or("unknown").into(),
         started_at: app.started_at,
-        database: app.db.engine_name(),
+        database: app.db.engine_name().into(),
         runtime: app.settings.runtime.clone(),
     })
 }
@@ -102,7 +53,7 @@ pub(crate) async fn self_liveliness(
     let (code, status) = verdict(is_well);
     // A foreign system that is down is no reason to start this one anew.
     checks.extend(app.foreign.iter().map(|system| foreign(&**system)));
-    Ok((code, Answer(Health { status, checks: is_detailed.then_some(checks) })))
+    Ok((code, Answer(Health { status: status.into(), checks: is_detailed.then_some(checks) })))
 }
 
 /// Can it take requests?
@@ -112,21 +63,21 @@ pub(crate) async fn self_liveliness(
 pub(crate) async fn self_readiness(State(app): State<App>) -> (StatusCode, Answer<Health>) {
     let is_ready = !app.stop.is_set() && database(&app).await.status == "healthy";
     let (code, status) = verdict(is_ready);
-    (code, Answer(Health { status, checks: None }))
+    (code, Answer(Health { status: status.into(), checks: None }))
 }
 
 /// Has it started? It answers only when it has.
 #[utoipa::path(get, path = "/api/v1/self/started", tag = "self", security(()),
     responses((status = 200, body = Health, description = "Started"), Problem))]
 pub(crate) async fn self_started() -> Answer<Health> {
-    Answer(Health { status: "healthy", checks: None })
+    Answer(Health { status: "healthy".into(), checks: None })
 }
 
 /// Is anybody there?
 #[utoipa::path(get, path = "/api/v1/self/ping", tag = "self", security(()),
     responses((status = 200, body = Pong, description = "Yes"), Problem))]
 pub(crate) async fn self_ping(State(app): State<App>) -> Answer<Pong> {
-    Answer(Pong { response: "pong", at: app.db.now() })
+    Answer(Pong { response: "pong".into(), at: app.db.now() })
 }
 
 fn verdict(is_good: bool) -> (StatusCode, &'static str) {
@@ -152,8 +103,8 @@ fn foreign(system: &dyn Watched) -> HealthCheck {
 fn check(name: &str, outcome: Result<String, String>) -> HealthCheck {
     let name = name.to_owned();
     match outcome {
-        Ok(detail) => HealthCheck { name, status: "healthy", detail },
-        Err(detail) => HealthCheck { name, status: "unhealthy", detail },
+        Ok(detail) => HealthCheck { name, status: "healthy".into(), detail },
+        Err(detail) => HealthCheck { name, status: "unhealthy".into(), detail },
     }
 }
 

@@ -4,116 +4,17 @@ use axum::Json as Answer;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use model::{InviteId, OrganizationId, Time, UserId, invite};
-use serde::{Deserialize, Serialize};
+use model::{Time, invite};
 use store::{Read, Scope};
-use utoipa::ToSchema;
+use wire::invite::{Invite, InviteCode, InviteLife, InviteStatus, InviteUse, Redemption};
+use wire::user::User;
 
-use super::user::User;
 use crate::account::Wanted;
 use crate::body::{Json, OptionalJson};
 use crate::caller::Caller;
 use crate::idempotency::Once;
 use crate::page::{List, Query, Slice, id};
 use crate::{App, Problem, account};
-
-/// An invite.
-#[derive(Clone, Serialize, ToSchema)]
-pub(crate) struct Invite {
-    /// Its id.
-    #[schema(value_type = String)]
-    id: InviteId,
-    /// The organization that invites.
-    #[schema(value_type = String)]
-    organization_id: OrganizationId,
-    /// Can it be used now?
-    active: bool,
-    /// Was it used, or is its time over? Used and merely expired differ by `used_by`.
-    expired: bool,
-    /// The username of who used it since it was last opened.
-    used_by: Option<String>,
-    /// When it was last used.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    used_at: Option<Time>,
-    /// How often it was used in all.
-    times_used: i64,
-    /// The id of the user who made it.
-    #[schema(value_type = String)]
-    created_by: UserId,
-    /// When it was made.
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
-    /// When it stops working.
-    #[schema(value_type = String, format = DateTime)]
-    expires_at: Time,
-    /// The code itself; only in the answer that made it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    code: Option<String>,
-    /// All its uses, oldest first; only when one invite is asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    uses: Option<Vec<InviteUse>>,
-}
-
-/// One use of an invite.
-#[derive(Clone, Serialize, ToSchema)]
-pub(crate) struct InviteUse {
-    /// Who joined.
-    #[schema(value_type = String)]
-    user_id: UserId,
-    /// By which name.
-    username: String,
-    /// When.
-    #[schema(value_type = String, format = DateTime)]
-    used_at: Time,
-}
-
-/// How an invite's code is doing.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct InviteStatus {
-    /// The invite's code.
-    code: String,
-    /// Can it be used now?
-    active: bool,
-    /// Was it used, or is its time over?
-    expired: bool,
-    /// The username of who used it.
-    used_by: Option<String>,
-    /// When it stops working.
-    #[schema(value_type = String, format = DateTime)]
-    expires_at: Time,
-    /// The name of the organization that invites.
-    organization: String,
-}
-
-/// How long a code shall work.
-#[derive(Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct InviteLife {
-    /// In seconds; seven days when it is left out.
-    expires_in: Option<i64>,
-}
-
-/// A code.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct InviteCode {
-    /// The invite's code.
-    code: String,
-}
-
-/// Who joins.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Redemption {
-    /// The invite's code.
-    code: String,
-    /// The name to sign in with, unique when case is ignored.
-    username: String,
-    /// The password: any text that is long enough.
-    password: String,
-    /// The name that others see; the username when it is left out.
-    display_name: Option<String>,
-}
 
 /// Makes an invite. Its code is shown only in this answer.
 #[utoipa::path(post, path = "/api/v1/invites", tag = "invites", request_body = Option<InviteLife>,
@@ -257,24 +158,10 @@ pub(crate) async fn status(app: &App, code: String) -> Result<InviteStatus, Prob
 }
 
 async fn view(read: &mut Read, invite: invite::Invite, now: Time) -> Result<Invite, Problem> {
-    let expired = invite.is_expired(now);
     let uses = match invite.used_by {
         Some(_) => store::invite::uses(read, invite.id).await?,
         None => Vec::new(),
     };
     let used_by = uses.into_iter().rfind(|u| Some(u.user_id) == invite.used_by).map(|u| u.username);
-    Ok(Invite {
-        id: invite.id,
-        organization_id: invite.organization_id,
-        active: !expired,
-        expired,
-        used_by,
-        used_at: invite.used_at,
-        times_used: invite.times_used,
-        created_by: invite.created_by,
-        created_at: invite.created_at,
-        expires_at: invite.expires_at,
-        code: None,
-        uses: None,
-    })
+    Ok(Invite::new(&invite, used_by, now))
 }

@@ -11,12 +11,13 @@ use axum::response::{IntoResponse, Response};
 use futures_util::{StreamExt as _, stream};
 use model::cluster::Provider;
 use model::deployment::Status;
-use model::log::{Cursor, LogLine, LogsFrom, Source};
+use model::log::{Cursor, LogLine, LogsFrom};
 use model::replica::Replica;
 use model::{DeploymentId, ReplicaId};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use store::Scope;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
+use wire::log::Line;
 
 use crate::caller::Caller;
 use crate::logs::Lines;
@@ -44,24 +45,6 @@ pub(crate) struct LogFilter {
     tail: Option<String>,
     /// Only after this place, the `next` of a line; with `replica`.
     after: Option<String>,
-}
-
-/// A line of the log.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Line {
-    /// Which replica said it.
-    replica: u32,
-    /// When.
-    #[schema(value_type = String, format = DateTime)]
-    at: model::Time,
-    /// `stdout` or `stderr`.
-    #[schema(value_type = String)]
-    source: Source,
-    /// What.
-    text: String,
-    /// The place after it: give this as `after` to go on.
-    #[schema(value_type = String)]
-    next: Cursor,
 }
 
 /// What a deployment's replicas say: as plain text, or as lines of JSON with
@@ -97,7 +80,7 @@ pub(crate) async fn deployment_logs(
     for replica in &replicas {
         let lines = lines(&app, replica, &from, follow).await?;
         let number = replica.id.number;
-        streams.push(lines.map(move |line| Line::of(number, line)).boxed());
+        streams.push(lines.map(move |line| Line::new(number, line)).boxed());
     }
     let mut stop = app.stop.clone();
     let lines = stream::select_all(streams).take_until(async move { stop.told().await });
@@ -194,23 +177,16 @@ async fn rest(app: &App, id: ReplicaId, last: Option<LogLine>) -> store::Result<
     Ok(Vec::new())
 }
 
-impl Line {
-    fn of(replica: u32, line: LogLine) -> Self {
-        let LogLine { at, source, text, next } = line;
-        Self { replica, at, source, text, next }
+fn as_text(line: &Line, with_number: bool) -> String {
+    if with_number {
+        return format!("[{}] {}\n", line.replica, line.text);
     }
+    format!("{}\n", line.text)
+}
 
-    fn as_text(&self, with_number: bool) -> String {
-        if with_number {
-            return format!("[{}] {}\n", self.replica, self.text);
-        }
-        format!("{}\n", self.text)
-    }
-
-    fn as_json(&self) -> String {
-        let text = serde_json::to_string(self).expect("a line is plain data");
-        text + "\n"
-    }
+fn as_json(line: &Line) -> String {
+    let text = serde_json::to_string(line).expect("a line is plain data");
+    text + "\n"
 }
 
 pub(crate) fn wants_json(headers: &HeaderMap) -> bool {
@@ -221,7 +197,7 @@ pub(crate) fn wants_json(headers: &HeaderMap) -> bool {
 fn answer(lines: stream::BoxStream<'static, Line>, json: bool, with_number: bool) -> Response {
     let kind = if json { NDJSON } else { "text/plain; charset=utf-8" };
     let chunks = lines.map(move |line| {
-        let text = if json { line.as_json() } else { line.as_text(with_number) };
+        let text = if json { as_json(&line) } else { as_text(&line, with_number) };
         Ok::<_, Infallible>(Bytes::from(text))
     });
     ([(header::CONTENT_TYPE, kind)], Body::from_stream(chunks)).into_response()

@@ -3,38 +3,13 @@
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
-use model::Time;
 use model::event::Kind;
-use serde::{Deserialize, Serialize};
 use store::{event, token};
-use utoipa::ToSchema;
+use wire::user::{Credentials, Session};
 
-use super::user::User;
 use crate::body::Json;
 use crate::caller::{Caller, From};
 use crate::{App, Problem, account};
-
-/// Who signs in.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Credentials {
-    /// The name to sign in with; case does not matter.
-    username: String,
-    /// The password.
-    password: String,
-}
-
-/// A sign-in.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Session {
-    /// Send it as `Authorization: Bearer …`. It is shown only here.
-    token: String,
-    /// When it ends.
-    #[schema(value_type = String, format = DateTime)]
-    expires_at: Time,
-    /// Who is signed in.
-    user: User,
-}
 
 /// Signs in.
 #[utoipa::path(post, path = "/api/v1/login", tag = "sign-in", security(()), request_body = Credentials,

@@ -4,82 +4,17 @@ use axum::Json as Answer;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use model::{OrganizationId, Time};
-use serde::{Deserialize, Serialize};
+use model::OrganizationId;
 use store::{Page, Scope};
-use utoipa::ToSchema;
+use wire::organization::{Founded, NewOrganization, Organization, OrganizationChange};
+use wire::user::User;
 
-use super::user::User;
 use crate::account::Wanted;
 use crate::body::Json;
 use crate::caller::Caller;
 use crate::etag::{IfMatch, etag};
 use crate::page::{List, MAX_LIMIT, Query, Slice, id};
 use crate::{App, Problem, account};
-
-/// An organization.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Organization {
-    /// Its id.
-    #[schema(value_type = String)]
-    id: OrganizationId,
-    /// Its name.
-    name: String,
-    /// How many deployments it has.
-    deployments: i64,
-    /// When it was made.
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
-    /// Its users; only when one organization is asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    members: Option<Vec<User>>,
-}
-
-impl From<model::organization::Organization> for Organization {
-    fn from(o: model::organization::Organization) -> Self {
-        let (id, name, deployments) = (o.id, o.name, o.deployments);
-        Self { id, name, deployments, created_at: o.created_at, members: None }
-    }
-}
-
-/// An organization to make.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct NewOrganization {
-    /// Its name.
-    name: String,
-    /// Its first owner.
-    owner: NewUser,
-}
-
-/// A user to make.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct NewUser {
-    /// The name to sign in with, unique when case is ignored.
-    username: String,
-    /// The password: any text that is long enough.
-    password: String,
-    /// The name that others see; the username when it is left out.
-    display_name: Option<String>,
-}
-
-/// What was made.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Founded {
-    /// The organization.
-    organization: Organization,
-    /// Its owner.
-    user: User,
-}
-
-/// What of an organization shall change.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct OrganizationChange {
-    /// Its new name.
-    name: String,
-}
 
 /// Makes an organization and its first owner.
 #[utoipa::path(post, path = "/api/v1/organizations", tag = "organizations", security(()),

@@ -2,10 +2,10 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Deserialize;
+use utoipa::IntoParams;
+use wire::deployment::{Deployment, Queue};
 
-use super::deployment::Deployment;
 use crate::caller::Caller;
 use crate::page::{Query, id_field, number};
 use crate::{App, Problem};
@@ -19,13 +19,6 @@ pub(crate) struct QueueFilter {
     /// How many at most, from 1 to 1000; 100 when it is left out.
     #[param(value_type = Option<i64>)]
     limit: Option<String>,
-}
-
-/// What waits.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Queue {
-    /// First in line first: by priority, then by age.
-    items: Vec<Deployment>,
 }
 
 /// Lists the organization's deployments that wait for room, first in line first.

@@ -7,11 +7,10 @@ use axum::Json as Answer;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use base::entropy;
+use model::Secret;
 use model::cluster::{AGENT_TOKEN, Provider};
-use model::{ClusterId, Secret};
-use serde::{Deserialize, Serialize};
 use store::agent_token;
-use utoipa::ToSchema;
+use wire::cluster::{ClusterToken, TokenRequest};
 
 use crate::body::OptionalJson;
 use crate::caller::Caller;
@@ -22,24 +21,6 @@ use crate::{App, Problem};
 /// How long an old token goes on being good, unless told otherwise.
 const OVERLAP_SECS: u64 = 60;
 const MAX_OVERLAP_SECS: u64 = 7 * 24 * 60 * 60;
-
-/// How a new token comes to be.
-#[derive(Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct TokenRequest {
-    /// For how many seconds those of before are still good, from 0 to 604800 (a week); 60 by default.
-    overlap_secs: Option<u64>,
-}
-
-/// A token for a cluster's agent.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct ClusterToken {
-    /// The cluster that it is good for.
-    #[schema(value_type = String)]
-    cluster_id: ClusterId,
-    /// Give it to `paddock agent`. It is shown only here.
-    token: String,
-}
 
 /// Makes a token for the agent of a cluster; those of before end soon. An owner's business, and for
 /// a shared cluster the platform administrator's.

@@ -4,68 +4,15 @@ use axum::Json as Answer;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use model::user::{Access, Role};
-use model::{OrganizationId, Time, UserId, name, user};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use model::user::Role;
+use model::{UserId, name, user};
+use wire::user::{User, UserChange};
 
 use crate::body::Json;
 use crate::caller::{Caller, From as Address};
 use crate::etag::{IfMatch, etag};
 use crate::page::{List, Query, Slice, id};
 use crate::{App, Problem, account};
-
-/// A user.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct User {
-    /// Its id.
-    #[schema(value_type = String)]
-    id: UserId,
-    /// The name that it signs in with.
-    username: String,
-    /// The name that others see.
-    display_name: String,
-    /// `owner` or `member`.
-    #[schema(value_type = String)]
-    role: Role,
-    /// `tenant`, or `platform` for the platform administrator.
-    #[schema(value_type = String)]
-    access: Access,
-    /// The organization that it belongs to.
-    #[schema(value_type = String)]
-    organization_id: OrganizationId,
-    /// When it was made.
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
-}
-
-impl From<model::user::User> for User {
-    fn from(u: model::user::User) -> Self {
-        Self {
-            id: u.id,
-            username: u.username,
-            display_name: u.display_name,
-            role: u.role,
-            access: u.access,
-            organization_id: u.organization_id,
-            created_at: u.created_at,
-        }
-    }
-}
-
-/// What of a user shall change.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct UserChange {
-    /// By the user itself or an owner.
-    display_name: Option<String>,
-    /// `owner` or `member`; by an owner.
-    role: Option<String>,
-    /// A new password, by the user itself. All its sign-ins end.
-    password: Option<String>,
-    /// The password of now; needed to set a new one.
-    current_password: Option<String>,
-}
 
 /// Lists the users of the caller's organization.
 #[utoipa::path(get, path = "/api/v1/users", tag = "users", params(Slice),

@@ -9,7 +9,6 @@ mod graph;
 mod logs;
 pub(crate) mod plan;
 mod view;
-mod wait;
 mod wish;
 
 use clap::builder::PossibleValuesParser;

@@ -10,7 +10,7 @@ use super::page::{self, Limit};
 use super::parse;
 use super::print::Printer;
 use super::subject::{self, CLUSTER, DEPLOYMENT, ENVIRONMENT, INSTANCE, Kind};
-use view::Event;
+use wire::event::Event;
 
 /// Instances of whichever kind, as their users list them.
 const ANY_INSTANCE: Kind<'static> = Kind { command: "service KIND", ..INSTANCE };
@@ -93,7 +93,7 @@ async fn follow(
     }
 }
 
-fn print(api: &Api, printer: &mut Printer, event: &str) -> Result<Option<u64>, Error> {
+fn print(api: &Api, printer: &mut Printer, event: &str) -> Result<Option<i64>, Error> {
     let read: Event = serde_json::from_str(event).map_err(|_| api.foreign())?;
     printer.text(&if printer.is_json() { event.into() } else { view::line(&read) })?;
     Ok(Some(read.seq))

@@ -3,16 +3,8 @@
 use std::collections::BTreeMap;
 
 use model::{Quantity, Resources, Time};
-use serde::Deserialize;
 use serde_json::{Number, Value};
-
-/// How much of one resource there is.
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct Usage {
-    pub(crate) total: Number,
-    pub(crate) used: Number,
-    pub(crate) free: Number,
-}
+use wire::amount::Capacity;
 
 /// An amount of a resource: memory with a binary unit, all else as it is.
 pub(crate) fn amount(kind: &str, amount: Quantity) -> String {
@@ -54,8 +46,8 @@ fn size(bytes: f64) -> String {
 }
 
 /// `used/total` of one resource of a cluster.
-pub(crate) fn usage(kind: &str, capacity: &BTreeMap<String, Usage>) -> String {
-    let text = |u: &Usage| format!("{}/{}", quantity(kind, &u.used), quantity(kind, &u.total));
+pub(crate) fn usage(kind: &str, capacity: &BTreeMap<String, Capacity>) -> String {
+    let text = |c: &Capacity| format!("{}/{}", amount(kind, c.used), amount(kind, c.total));
     capacity.get(kind).map(text).unwrap_or_default()
 }
 

@@ -1,7 +1,7 @@
 //! Invites: codes with which others join an organization.
 
-use serde::Deserialize;
 use serde_json::{Value, json};
+use wire::invite::{Invite, InviteCode, InviteLife, InviteStatus};
 
 use super::call::Call;
 use super::error::Error;
@@ -11,7 +11,7 @@ use super::page;
 use super::parse;
 use super::print::Printer;
 use super::prompt;
-use super::table::{self, Table};
+use super::table;
 
 const HELP: &str = "\
 Without a flag a new invite is made. Its code is shown only then.
@@ -56,33 +56,19 @@ struct Verb {
 /// The most invites that are listed.
 const MAX_INVITES: usize = 10_000;
 
-#[derive(Deserialize)]
-struct Invite {
-    id: String,
-    active: bool,
-    expired: bool,
-    #[serde(default)]
-    used_by: Option<String>,
-    #[serde(default)]
-    times_used: Option<u64>,
-    #[serde(default)]
-    expires_at: Option<String>,
-    #[serde(default)]
-    code: Option<String>,
-}
-
 /// Carries out what the flags say.
 pub(crate) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
+    let expires_in = args.expires_in.map(|seconds| i64::try_from(seconds).unwrap_or(i64::MAX));
     match args.verb {
         Verb { list: true, .. } => list(api, printer).await,
-        Verb { reopen: Some(id), .. } => reopen(api, printer, &id, args.expires_in).await,
+        Verb { reopen: Some(id), .. } => reopen(api, printer, &id, expires_in).await,
         Verb { revoke: Some(id), .. } => revoke(api, printer, &id, args.yes).await,
         Verb { check: Some(code), .. } => check(api, printer, &code).await,
-        _ => create(api, printer, args.expires_in).await,
+        _ => create(api, printer, expires_in).await,
     }
 }
 
-async fn create(api: &Api, printer: &mut Printer, expires_in: Option<u64>) -> Result<(), Error> {
+async fn create(api: &Api, printer: &mut Printer, expires_in: Option<i64>) -> Result<(), Error> {
     let answer = api.send(&Call::post(&["invites"], Some(expiry(expires_in)))).await?;
     printer.answer(&answer, || created(api, &answer))
 }
@@ -95,7 +81,7 @@ async fn reopen(
     api: &Api,
     printer: &mut Printer,
     id: &str,
-    expires_in: Option<u64>,
+    expires_in: Option<i64>,
 ) -> Result<(), Error> {
     let call = Call::post(&["invites", id, "reopen"], Some(expiry(expires_in)));
     let answer = api.send(&call).await?;
@@ -109,62 +95,47 @@ async fn revoke(api: &Api, printer: &mut Printer, id: &str, yes: bool) -> Result
 }
 
 async fn check(api: &Api, printer: &mut Printer, code: &str) -> Result<(), Error> {
-    let call = Call::post(&["invites", "check"], Some(json!({ "code": code }))).open();
+    let call =
+        Call::post(&["invites", "check"], Some(json!(InviteCode { code: code.into() }))).open();
     let answer = api.send(&call).await?;
     printer.answer(&answer, || checked(api, &answer))
 }
 
-fn expiry(expires_in: Option<u64>) -> Value {
-    expires_in.map_or_else(|| json!({}), |seconds| json!({ "expires_in": seconds }))
+fn expiry(expires_in: Option<i64>) -> Value {
+    json!(InviteLife { expires_in })
 }
 
 fn created(api: &Api, answer: &Answer) -> Result<String, Error> {
     let invite: Invite = api.read(answer)?;
     Ok(table::fields(&[
         ("CODE", format::optional(invite.code.as_ref())),
-        ("ID", invite.id),
-        ("EXPIRES", format::time(invite.expires_at.as_deref())),
+        ("ID", invite.id.to_string()),
+        ("EXPIRES", format::timestamp(invite.expires_at)),
     ]))
 }
 
 fn checked(api: &Api, answer: &Answer) -> Result<String, Error> {
-    #[derive(Deserialize)]
-    struct Checked {
-        active: bool,
-        expired: bool,
-        #[serde(default)]
-        used_by: Option<String>,
-        #[serde(default)]
-        organization: Value,
-        #[serde(default)]
-        expires_at: Option<String>,
-    }
-    let checked: Checked = api.read(answer)?;
+    let checked: InviteStatus = api.read(answer)?;
     Ok(table::fields(&[
-        ("ORGANIZATION", name(&checked.organization)),
+        ("ORGANIZATION", checked.organization),
         ("STATE", state(checked.active, checked.expired, checked.used_by.as_ref()).into()),
-        ("EXPIRES", format::time(checked.expires_at.as_deref())),
+        ("EXPIRES", format::timestamp(checked.expires_at)),
     ]))
 }
 
-/// The organization of a code: its name, or an object that has one.
-fn name(organization: &Value) -> String {
-    let name = organization.get("name").unwrap_or(organization);
-    name.as_str().unwrap_or_default().into()
-}
-
 fn invite_table(invites: &[Invite]) -> String {
-    let table = Table::new(&["ID", "STATE", "USED", "USED BY", "EXPIRES"]);
-    let row = |table: Table, invite: &Invite| {
-        table.row([
-            invite.id.clone(),
-            state(invite.active, invite.expired, invite.used_by.as_ref()).into(),
-            invite.times_used.map(|times| times.to_string()).unwrap_or_default(),
-            format::optional(invite.used_by.as_ref()),
-            format::time(invite.expires_at.as_deref()),
-        ])
-    };
-    invites.iter().fold(table, row).render()
+    table::of(
+        invites,
+        &[
+            ("ID", |invite| invite.id.to_string()),
+            ("STATE", |invite| {
+                state(invite.active, invite.expired, invite.used_by.as_ref()).into()
+            }),
+            ("USED", |invite| invite.times_used.to_string()),
+            ("USED BY", |invite| format::optional(invite.used_by.as_ref())),
+            ("EXPIRES", |invite| format::timestamp(invite.expires_at)),
+        ],
+    )
 }
 
 fn state(active: bool, expired: bool, used_by: Option<&String>) -> &'static str {
@@ -178,32 +149,24 @@ fn state(active: bool, expired: bool, used_by: Option<&String>) -> &'static str 
 
 #[cfg(test)]
 mod tests {
+    use super::super::sample;
     use super::*;
 
     #[test]
     fn a_list_says_how_each_invite_is_doing() {
-        let invites = r#"[
-            {"id":"1","active":true,"expired":false,"used_by":null,"times_used":0,"expires_at":"x"},
-            {"id":"2","active":false,"expired":true,"used_by":"bob","times_used":2},
-            {"id":"3","active":false,"expired":true,"used_by":null},
-            {"id":"4","active":false,"expired":false}]"#;
-        let invites: Vec<Invite> = serde_json::from_str(invites).unwrap();
+        let invites = [
+            json!({"id": sample::id("1"), "active": true}),
+            json!({"id": sample::id("2"), "expired": true, "used_by": "bob", "times_used": 2}),
+            json!({"id": sample::id("3"), "expired": true}),
+            json!({"id": sample::id("4")}),
+        ];
         let want = "\
-ID  STATE    USED  USED BY  EXPIRES
-1   active   0     -        x
-2   used     2     bob      -
-3   expired  -     -        -
-4   revoked  -     -        -
+ID                    STATE    USED  USED BY  EXPIRES
+10000000000000000000  active   0     -        2026-01-09T03:04:05Z
+20000000000000000000  used     2     bob      2026-01-09T03:04:05Z
+30000000000000000000  expired  0     -        2026-01-09T03:04:05Z
+40000000000000000000  revoked  0     -        2026-01-09T03:04:05Z
 ";
-        assert_eq!(invite_table(&invites), want);
-    }
-
-    #[test]
-    fn an_organization_is_named_in_either_form() {
-        for (value, want) in
-            [(json!("acme"), "acme"), (json!({"name": "acme"}), "acme"), (Value::Null, "")]
-        {
-            assert_eq!(name(&value), want);
-        }
+        assert_eq!(invite_table(&invites.map(sample::invite)), want);
     }
 }

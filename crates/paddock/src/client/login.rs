@@ -1,7 +1,7 @@
 //! Signing in and out, and who one is.
 
-use serde::Deserialize;
 use serde_json::json;
+use wire::user::{Credentials, User};
 
 use super::call::Call;
 use super::config::{Session, Token};
@@ -30,23 +30,6 @@ pub(crate) struct Args {
     password: password::Source,
 }
 
-/// The part of a user that the client shows.
-#[derive(Debug, Deserialize)]
-pub(crate) struct User {
-    pub(crate) id: String,
-    pub(crate) username: String,
-    #[serde(default)]
-    pub(crate) display_name: Option<String>,
-    #[serde(default)]
-    pub(crate) role: String,
-    #[serde(default)]
-    pub(crate) access: String,
-    #[serde(default)]
-    pub(crate) organization_id: Option<String>,
-    #[serde(default)]
-    pub(crate) created_at: Option<String>,
-}
-
 /// Asks for what is missing, and signs in.
 pub(crate) async fn run(
     args: Args,
@@ -67,14 +50,10 @@ pub(crate) async fn sign_in(
     username: &str,
     password: &str,
 ) -> Result<Answer, Error> {
-    #[derive(Deserialize)]
-    struct Login {
-        token: Token,
-    }
-    let body = json!({ "username": username, "password": password });
+    let body = json!(Credentials { username: username.into(), password: password.into() });
     let answer = api.send(&Call::post(&["login"], Some(body)).open()).await?;
-    let Login { token } = api.read(&answer)?;
-    session.remember(username, &token)?;
+    let made: wire::user::Session = api.read(&answer)?;
+    session.remember(username, &Token::from(made.token))?;
     Ok(answer)
 }
 
@@ -129,11 +108,11 @@ pub(crate) async fn whoami(api: &Api, printer: &mut Printer) -> Result<(), Error
         let user: User = api.read(&answer)?;
         Ok(table::fields(&[
             ("USERNAME", user.username),
-            ("DISPLAY NAME", user.display_name.unwrap_or_default()),
-            ("ID", user.id),
+            ("DISPLAY NAME", user.display_name),
+            ("ID", user.id.to_string()),
             ("ROLE", user.role),
             ("ACCESS", user.access),
-            ("ORGANIZATION", user.organization_id.unwrap_or_default()),
+            ("ORGANIZATION", user.organization_id.to_string()),
             ("SERVER", api.address()),
         ]))
     })

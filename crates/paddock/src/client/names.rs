@@ -3,6 +3,9 @@
 //! A name is a courtesy. Whatever can't be looked up is shown by its id, and nothing fails.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+
+use model::{ClusterId, DeploymentId};
 
 use super::call::Call;
 use super::http::Api;
@@ -17,10 +20,10 @@ pub(crate) struct Names(BTreeMap<String, String>);
 
 impl Names {
     /// Looks up the names of clusters and deployments.
-    pub(crate) async fn look_up<'a>(
+    pub(crate) async fn look_up(
         api: &Api,
-        clusters: impl IntoIterator<Item = &'a str>,
-        deployments: impl IntoIterator<Item = &'a str>,
+        clusters: impl IntoIterator<Item = ClusterId>,
+        deployments: impl IntoIterator<Item = DeploymentId>,
     ) -> Self {
         let mut names = Self::default();
         names.add(api, &CLUSTER, clusters).await;
@@ -28,30 +31,31 @@ impl Names {
         names
     }
 
-    async fn add<'a>(
+    async fn add(
         &mut self,
         api: &Api,
         kind: &Kind<'_>,
-        ids: impl IntoIterator<Item = &'a str>,
+        ids: impl IntoIterator<Item = impl Display>,
     ) {
-        let ids: BTreeSet<&str> = ids.into_iter().collect();
+        let ids: BTreeSet<String> = ids.into_iter().map(|id| id.to_string()).collect();
         for id in ids.into_iter().take(MAX_LOOK_UPS) {
-            let answer = api.send(&Call::get(&[kind.path, id])).await;
+            let answer = api.send(&Call::get(&[kind.path, &id])).await;
             if let Ok(subject) = answer.and_then(|answer| api.read::<Subject>(&answer)) {
-                self.0.insert(id.into(), subject.label().into());
+                self.0.insert(id, subject.label().into());
             }
         }
     }
 
     /// The name of what has this id, or the id.
-    pub(crate) fn of<'a>(&'a self, id: &'a str) -> &'a str {
-        self.0.get(id).map_or(id, String::as_str)
+    pub(crate) fn of(&self, id: impl Display) -> String {
+        let id = id.to_string();
+        self.0.get(&id).cloned().unwrap_or(id)
     }
 }
 
 #[cfg(test)]
 impl<const N: usize> From<[(&str, &str); N]> for Names {
     fn from(pairs: [(&str, &str); N]) -> Self {
-        Self(pairs.map(|(id, name)| (id.to_owned(), name.to_owned())).into())
+        Self(pairs.map(|(id, name)| (super::sample::id(id), name.to_owned())).into())
     }
 }

@@ -1,7 +1,9 @@
 //! Organizations: making one, joining one, and who is in it.
 
-use serde::Deserialize;
 use serde_json::json;
+use wire::invite::Redemption;
+use wire::organization::{Founded, NewOrganization, Organization};
+use wire::user::User;
 
 use super::call::Call;
 use super::config::Session;
@@ -9,7 +11,7 @@ use super::error::Error;
 use super::format;
 use super::http::Api;
 use super::invite;
-use super::login::{self, User};
+use super::login;
 use super::page::{self, Limit};
 use super::password;
 use super::print::Printer;
@@ -60,18 +62,6 @@ pub(crate) struct NewUser {
     password: password::Source,
 }
 
-#[derive(Deserialize)]
-struct Organization {
-    id: String,
-    name: String,
-    #[serde(default)]
-    deployments: Option<u64>,
-    #[serde(default)]
-    created_at: Option<String>,
-    #[serde(default)]
-    members: Vec<User>,
-}
-
 /// Carries out one of the commands.
 pub(crate) async fn run(
     command: Command,
@@ -96,22 +86,19 @@ async fn create(
     name: &str,
     user: NewUser,
 ) -> Result<(), Error> {
-    #[derive(Deserialize)]
-    struct Created {
-        organization: Organization,
-    }
     let password = user.password.read_new()?;
-    let mut owner = json!({ "username": user.username, "password": password });
-    if let Some(display_name) = user.display_name {
-        owner["display_name"] = display_name.into();
-    }
-    let body = json!({ "name": name, "owner": owner });
+    let owner = wire::user::NewUser {
+        username: user.username.clone(),
+        password: password.clone(),
+        display_name: user.display_name,
+    };
+    let body = json!(NewOrganization { name: name.into(), owner });
     let answer = api.send(&Call::post(&["organizations"], Some(body)).open()).await?;
     login::sign_in_new(api, &mut session, printer, &user.username, &password).await?;
     printer.answer(&answer, || {
-        let Created { organization } = api.read(&answer)?;
+        let Founded { organization, .. } = api.read(&answer)?;
         Ok(Table::new(&["ID", "NAME", "OWNER"])
-            .row([organization.id, organization.name, user.username])
+            .row([organization.id.to_string(), organization.name, user.username])
             .render())
     })
 }
@@ -125,10 +112,12 @@ async fn join(
     user: NewUser,
 ) -> Result<(), Error> {
     let password = user.password.read_new()?;
-    let mut body = json!({ "code": code, "username": user.username, "password": password });
-    if let Some(display_name) = user.display_name {
-        body["display_name"] = display_name.into();
-    }
+    let body = json!(Redemption {
+        code: code.into(),
+        username: user.username.clone(),
+        password: password.clone(),
+        display_name: user.display_name,
+    });
     let answer = api.send(&Call::post(&["invites", "redeem"], Some(body)).open()).await?;
     login::sign_in_new(api, &mut session, printer, &user.username, &password).await?;
     printer.answer(&answer, || Ok(user_table(&[api.read(&answer)?])))
@@ -137,10 +126,7 @@ async fn join(
 /// Shows the organization of the caller.
 async fn show(api: &Api, printer: &mut Printer) -> Result<(), Error> {
     let me: User = api.read(&api.send(&Call::get(&["users", "me"])).await?)?;
-    let id = me
-        .organization_id
-        .ok_or_else(|| Error::failed(format!("{} belongs to no organization", me.username)))?;
-    let answer = api.send(&Call::get(&["organizations", &id])).await?;
+    let answer = api.send(&Call::get(&["organizations", &me.organization_id.to_string()])).await?;
     printer.answer(&answer, || {
         let organization: Organization = api.read(&answer)?;
         Ok(organization_fields(organization))
@@ -153,26 +139,25 @@ async fn members(api: &Api, printer: &mut Printer, limit: usize) -> Result<(), E
 }
 
 fn organization_fields(organization: Organization) -> String {
-    let members = organization.members.into_iter().map(|user| user.username);
+    let members = organization.members.into_iter().flatten().map(|user| user.username);
     table::fields(&[
-        ("ID", organization.id),
+        ("ID", organization.id.to_string()),
         ("NAME", organization.name),
-        ("DEPLOYMENTS", organization.deployments.map(|n| n.to_string()).unwrap_or_default()),
+        ("DEPLOYMENTS", organization.deployments.to_string()),
         ("MEMBERS", format::join(members)),
-        ("CREATED", format::time(organization.created_at.as_deref())),
+        ("CREATED", format::timestamp(organization.created_at)),
     ])
 }
 
 fn user_table(users: &[User]) -> String {
-    let table = Table::new(&["ID", "USERNAME", "ROLE", "CREATED", "DISPLAY NAME"]);
-    let row = |table: Table, user: &User| {
-        table.row([
-            user.id.clone(),
-            user.username.clone(),
-            user.role.clone(),
-            format::time(user.created_at.as_deref()),
-            format::optional(user.display_name.as_ref()),
-        ])
-    };
-    users.iter().fold(table, row).render()
+    table::of(
+        users,
+        &[
+            ("ID", |user| user.id.to_string()),
+            ("USERNAME", |user| user.username.clone()),
+            ("ROLE", |user| user.role.clone()),
+            ("CREATED", |user| format::timestamp(user.created_at)),
+            ("DISPLAY NAME", |user| user.display_name.clone()),
+        ],
+    )
 }

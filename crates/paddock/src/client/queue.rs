@@ -1,6 +1,6 @@
 //! `paddock queue`: what waits, first in line first.
 
-use serde::Deserialize;
+use wire::deployment::{Deployment, Queue};
 
 use super::call::Call;
 use super::error::Error;
@@ -28,28 +28,6 @@ pub(crate) struct Args {
     limit: u16,
 }
 
-#[derive(Debug, Deserialize)]
-struct Queue {
-    items: Vec<Waiting>,
-}
-
-/// The part of a waiting deployment that the queue shows.
-#[derive(Debug, Deserialize)]
-struct Waiting {
-    id: String,
-    #[serde(default)]
-    name: Option<String>,
-    status: String,
-    #[serde(default)]
-    priority: i64,
-    #[serde(default)]
-    replicas: u32,
-    #[serde(default)]
-    created_at: Option<String>,
-    #[serde(default)]
-    status_reason: Option<String>,
-}
-
 /// Lists what waits.
 pub(crate) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     let cluster_id = subject::id_if_named(api, &CLUSTER, args.cluster.as_deref()).await?;
@@ -70,35 +48,39 @@ fn table(queue: &Queue) -> String {
     rows.fold(Table::new(&header), |table, (place, one)| table.row(row(place, one))).render()
 }
 
-fn row(place: usize, waiting: &Waiting) -> [String; 8] {
+fn row(place: usize, waiting: &Deployment) -> [String; 8] {
     [
         place.to_string(),
-        waiting.id.clone(),
-        format::optional(waiting.name.as_ref()),
+        waiting.id.to_string(),
+        waiting.name.clone(),
         waiting.status.clone(),
         waiting.priority.to_string(),
         waiting.replicas.to_string(),
-        format::time(waiting.created_at.as_deref()),
-        format::optional(waiting.status_reason.as_ref()),
+        format::timestamp(waiting.created_at),
+        waiting.status_reason.clone(),
     ]
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
+    use super::super::sample;
     use super::*;
 
     #[test]
     fn who_waits_has_a_place_in_line() {
-        let queue: Queue = serde_json::from_str(
-            r#"{"items":[{"id":"1","name":"a","status":"queued","priority":5,"replicas":1,
-                "created_at":"2026-01-02T03:04:05.6Z","status_reason":"1 cpu short"},
-                {"id":"2","status":"preempted"}]}"#,
-        )
-        .unwrap();
+        let items = vec![
+            sample::deployment(json!({
+                "id": sample::id("1"), "name": "a", "priority": 5, "status_reason": "1 cpu short",
+            })),
+            sample::deployment(json!({"id": sample::id("2"), "status": "preempted"})),
+        ];
+        let queue = Queue { items };
         let want = "\
-#  ID  NAME  STATUS     PRIORITY  REPLICAS  CREATED               REASON
-1  1   a     queued     5         1         2026-01-02T03:04:05Z  1 cpu short
-2  2   -     preempted  0         0         -                     -
+#  ID                    NAME  STATUS     PRIORITY  REPLICAS  CREATED               REASON
+1  10000000000000000000  a     queued     5         1         2026-01-02T03:04:05Z  1 cpu short
+2  20000000000000000000  web   preempted  0         1         2026-01-02T03:04:05Z  -
 ";
         assert_eq!(table(&queue), want);
     }

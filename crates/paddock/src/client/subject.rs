@@ -4,17 +4,16 @@
 use std::time::Duration;
 
 use model::Xid;
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::call::Call;
 use super::error::Error;
-use super::hint;
 use super::http::{Answer, Api};
 use super::page;
 use super::print::Printer;
 use super::prompt;
-use super::wait::{Goal, wait};
+use super::wait::{Goal, settle, wait};
+pub(crate) use wire::subject::Subject;
 
 /// One kind of subject.
 #[derive(Debug, Clone, Copy)]
@@ -29,8 +28,12 @@ pub(crate) struct Kind<'a> {
     pub(crate) service: Option<&'a str>,
     /// As in addresses.
     pub(crate) path: &'static str,
-    /// Where `--wait` ends well.
+    /// The statuses in which it does its work.
     pub(crate) up: &'static [&'static str],
+    /// The status of one that no longer exists.
+    pub(crate) gone: &'static str,
+    /// The kind of its parts in events, if they have events of their own.
+    pub(crate) parts: Option<&'static str>,
 }
 
 /// Clusters.
@@ -41,6 +44,8 @@ pub(crate) const CLUSTER: Kind<'static> = Kind {
     service: None,
     path: "clusters",
     up: &["ready"],
+    gone: "deleted",
+    parts: None,
 };
 /// Deployments.
 pub(crate) const DEPLOYMENT: Kind<'static> = Kind {
@@ -50,6 +55,8 @@ pub(crate) const DEPLOYMENT: Kind<'static> = Kind {
     service: None,
     path: "deployments",
     up: &["running", "completed"],
+    gone: "deleted",
+    parts: None,
 };
 /// Instances of any kind of service, as administrators see them.
 pub(crate) const INSTANCE: Kind<'static> = Kind {
@@ -59,6 +66,8 @@ pub(crate) const INSTANCE: Kind<'static> = Kind {
     service: None,
     path: "instances",
     up: &["ready"],
+    gone: "deleted",
+    parts: None,
 };
 /// Environments.
 pub(crate) const ENVIRONMENT: Kind<'static> = Kind {
@@ -68,29 +77,11 @@ pub(crate) const ENVIRONMENT: Kind<'static> = Kind {
     service: None,
     path: "environments",
     up: &["deployed"],
+    gone: "destroyed",
+    parts: Some("resource"),
 };
 
 impl Kind<'_> {
-    /// Why a subject did not get where it should, and where more is to be read.
-    pub(crate) fn failure(&self, subject: &Subject, what: String) -> Error {
-        let id = &subject.id;
-        match self.event {
-            "deployment" => {
-                Error::failed_but(what, format!(r#""paddock deployment logs {id}" may say more"#))
-            }
-            "instance" => {
-                let again =
-                    format!(r#""paddock {} delete {id}" makes room to try again"#, self.command);
-                Error::failed_but(what, again)
-            }
-            "cluster" => match hint::of_cluster(id, "failed", None) {
-                Some(next) => Error::failed_but(what, next),
-                None => Error::failed(what),
-            },
-            _ => Error::failed(what),
-        }
-    }
-
     /// Whether `subject` is of this kind: instances of all kinds of service have the same address.
     fn has(&self, subject: &Subject) -> bool {
         self.service.is_none() || self.service == subject.kind.as_deref()
@@ -99,26 +90,6 @@ impl Kind<'_> {
 
 /// More things of one name than anybody wants to see.
 const MAX_CANDIDATES: usize = 100;
-
-/// The part that all subjects have.
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct Subject {
-    pub(crate) id: String,
-    #[serde(default)]
-    name: Option<String>,
-    #[serde(default)]
-    status: String,
-    /// The kind of service; only instances have it.
-    #[serde(default)]
-    pub(crate) kind: Option<String>,
-}
-
-impl Subject {
-    /// The name, or the id of what has none.
-    pub(crate) fn label(&self) -> &str {
-        self.name.as_deref().filter(|name| !name.is_empty()).unwrap_or(&self.id)
-    }
-}
 
 /// Whether `text` has the form of an id. A name may have it too.
 pub(crate) fn is_id(text: &str) -> bool {
@@ -207,10 +178,7 @@ pub(crate) async fn create(
     limit: Option<Duration>,
 ) -> Result<Answer, Error> {
     let answer = api.send(&Call::create(&[kind.path], body)).await?;
-    let Some(limit) = limit else { return Ok(answer) };
-    let subject: Subject = api.read(&answer)?;
-    wait(api, kind, &subject, Goal::Up, limit).await?;
-    api.send(&Call::get(&[kind.path, &subject.id])).await
+    settle(api, kind, answer, Goal::up(kind), limit).await
 }
 
 /// Deletes a subject, after a question if there is somebody to ask.
@@ -243,7 +211,7 @@ pub(crate) async fn delete_by(
     let Some(limit) = limit else {
         return printer.answer_or_note(&answer, &format!("{label} is being deleted"));
     };
-    wait(api, kind, subject, Goal::Gone, limit).await?;
+    wait(api, kind, subject, Goal::GONE, limit).await?;
     printer.answer_or_note(&answer, &format!("{label} is gone"))
 }
 

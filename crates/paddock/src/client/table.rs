@@ -36,6 +36,16 @@ impl Table {
     }
 }
 
+/// A column of a table: its header, and its cell in the row of an item.
+pub(crate) type Column<T> = (&'static str, fn(&T) -> String);
+
+/// A table with a row for each item.
+pub(crate) fn of<T>(items: &[T], columns: &[Column<T>]) -> String {
+    let header: Vec<&str> = columns.iter().map(|(header, _)| *header).collect();
+    let row = |table: Table, item| table.row(columns.iter().map(|(_, cell)| cell(item)));
+    items.iter().fold(Table::new(&header), row).render()
+}
+
 /// Names and values, one pair a line.
 pub(crate) fn fields(pairs: &[(&str, String)]) -> String {
     let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0);

@@ -1,18 +1,25 @@
-//! `--wait`: follows a subject until it is where it should be, or can't get there.
+//! `--wait`: follows a subject until it has reached a goal, or can't reach it any more.
 
+mod goal;
+mod report;
+
+use std::collections::BTreeMap;
+use std::future;
 use std::time::Duration;
 
-use model::Time;
-use serde::Deserialize;
-use serde_json::Value;
 use tokio::time::timeout;
+use wire::event::Event;
+use wire::subject::{ResourceState, State, Subject};
 
 use super::call::Call;
 use super::error::Error;
 use super::follow::Follow;
-use super::http::Api;
+use super::http::{Answer, Api};
 use super::progress::Progress;
-use super::subject::{Kind, Subject};
+use super::sse::Message;
+use super::subject::Kind;
+pub(crate) use goal::Goal;
+use goal::Verdict;
 
 /// Whether, and how long, a command waits.
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -36,63 +43,19 @@ impl Wait {
     }
 }
 
-/// Where the subject should get.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Goal {
-    /// To a status that is good to be in.
-    Up,
-    /// Away.
-    Gone,
-    /// Empty: a cluster that is being drained.
-    Empty,
+/// The subject that `answer` is about, after the wait; without a limit, as it was answered.
+pub(crate) async fn settle(
+    api: &Api,
+    kind: &Kind<'_>,
+    answer: Answer,
+    goal: Goal,
+    limit: Option<Duration>,
+) -> Result<Answer, Error> {
+    let Some(limit) = limit else { return Ok(answer) };
+    let subject: Subject = api.read(&answer)?;
+    wait(api, kind, &subject, goal, limit).await?;
+    api.send(&Call::get(&[kind.path, &subject.id])).await
 }
-
-/// Where it is.
-#[derive(Debug, Clone, Default, Deserialize)]
-struct State {
-    status: String,
-    #[serde(default)]
-    status_reason: Option<String>,
-    #[serde(default)]
-    updated_at: Option<Time>,
-    /// How many deployments are on it; only clusters have that.
-    #[serde(default)]
-    deployments: Option<i64>,
-    /// Is it being drained? Only clusters are.
-    #[serde(default)]
-    draining_at: Option<Time>,
-    /// How many of it there should be; only deployments have these.
-    #[serde(default)]
-    replicas: Option<usize>,
-    /// Each of them; events don't tell.
-    #[serde(default)]
-    replica_statuses: Option<Vec<Part>>,
-}
-
-/// Where one replica is.
-#[derive(Debug, Clone, Deserialize)]
-struct Part {
-    #[serde(default)]
-    number: u32,
-    status: String,
-    #[serde(default)]
-    status_reason: String,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Verdict {
-    Reached,
-    Failed,
-    NotYet,
-    /// It may be reached: only a look at each replica tells.
-    Look,
-}
-
-/// More reasons than this help nobody.
-const MAX_CAUSES: usize = 3;
-
-/// The status of what no longer exists.
-const DELETED: &str = "deleted";
 
 /// Waits until `subject` has reached the goal.
 pub(crate) async fn wait(
@@ -103,31 +66,26 @@ pub(crate) async fn wait(
     limit: Duration,
 ) -> Result<(), Error> {
     let label = format!("{} {}", kind.word, subject.label());
-    let mut watch = Watch {
-        api,
-        kind,
-        subject,
-        goal,
-        state: State::default(),
-        progress: Progress::new(&label),
+    let progress = match kind.parts {
+        Some(_) => Progress::of_percent(&label),
+        None => Progress::new(&label),
     };
+    let (state, parts) = (State::default(), BTreeMap::new());
+    let mut watch = Watch { api, kind, subject, goal, state, parts, count: 0, progress };
     let outcome = timeout(limit, watch.run_and_ask_why()).await;
     let state = std::mem::take(&mut watch.state);
     drop(watch);
-    // Whatever happens to us, the server goes on with what it was asked for.
-    let verb = if state.is_waiting() { "explain" } else { "show" };
-    let goes_on =
-        format!(r#"it goes on by itself: run "paddock {} {verb} {}""#, kind.command, subject.id);
     match outcome {
         Ok(Ok(Verdict::Reached)) => Ok(()),
-        Ok(Ok(_)) => {
-            Err(kind.failure(subject, format!("{label} {}{}", state.text(), state.causes())))
-        }
+        Ok(Ok(_)) => Err(report::failure(kind, subject, &state)),
         Ok(Err(error)) => {
             let what = format!("{label} can't be followed any more: {}", error.what());
-            Err(Error::failed_but(what, goes_on))
+            Err(Error::failed_but(what, report::goes_on(kind, subject, &state)))
         }
-        Err(_) => Err(Error::failed_but(state.still(&label, limit), goes_on)),
+        Err(_) => {
+            let what = report::still(&label, &state, limit);
+            Err(Error::failed_but(what, report::goes_on(kind, subject, &state)))
+        }
     }
 }
 
@@ -137,15 +95,20 @@ struct Watch<'a> {
     subject: &'a Subject,
     goal: Goal,
     state: State,
+    /// The resources of an environment, by name.
+    parts: BTreeMap<String, ResourceState>,
+    /// How many there were at first.
+    count: usize,
     progress: Progress,
 }
 
 impl Watch<'_> {
-    /// The same as `run`; of a failure it also learns what each replica says.
+    /// The same as `run`; after a failure it also learns what only an answer tells of the parts.
     async fn run_and_ask_why(&mut self) -> Result<Verdict, Error> {
         let verdict = self.run().await?;
+        let has_parts = self.kind.parts.is_some() || self.state.replicas.is_some();
         if verdict == Verdict::Failed
-            && self.state.replicas.is_some()
+            && has_parts
             && let Ok(state) = self.look().await
             && state.status == self.state.status
         {
@@ -155,214 +118,187 @@ impl Watch<'_> {
     }
 
     async fn run(&mut self) -> Result<Verdict, Error> {
-        let call = Call::get(&["events"])
-            .query("kind", Some(self.kind.event))
-            .query("subject", Some(&self.subject.id));
-        let mut stream = Follow::open(self.api, call).await?;
-        // The stream tells what happens from now on; what happened before it was open, one look
-        // tells. In this order nothing is missed.
-        let mut state = Some(self.look().await?);
+        let events = |kind| Call::get(&["events"]).query("kind", Some(kind));
+        let own = events(self.kind.event).query("subject", Some(&self.subject.id));
+        let mut own = Follow::open(self.api, own).await?;
+        let mut parts = match self.kind.parts {
+            Some(kind) => Some(Follow::open(self.api, events(kind)).await?),
+            None => None,
+        };
+        // The streams carry what happens from now on; what happened before they were open, one
+        // look shows. In this order nothing is missed.
+        let state = self.look().await?;
+        self.count = state.resources.len();
+        self.parts = state.resources.iter().map(|part| (part.name.clone(), part.clone())).collect();
+        let mut verdict = self.enter(state);
         loop {
-            match state.map_or(Verdict::NotYet, |state| self.enter(state)) {
-                Verdict::NotYet => {}
-                Verdict::Look => match self.look().await.map(|state| self.enter(state))? {
-                    Verdict::NotYet => {}
-                    verdict => return Ok(verdict),
-                },
-                verdict => return Ok(verdict),
+            if verdict == Verdict::Look {
+                let state = self.look().await?;
+                verdict = self.enter(state);
             }
-            let event = read_event(&stream.next().await?.data);
-            state = event.filter(|state| !state.is_older_than(&self.state));
+            if matches!(verdict, Verdict::Reached | Verdict::Failed) {
+                return Ok(verdict);
+            }
+            let message = tokio::select! {
+                message = own.next() => message?,
+                message = next(&mut parts) => message?,
+            };
+            verdict = self.hear(&message.data);
         }
-    }
-
-    fn enter(&mut self, state: State) -> Verdict {
-        let verdict = judge(self.goal, self.kind, &state);
-        self.progress.show(&state.text());
-        self.state = state;
-        verdict
     }
 
     async fn look(&self) -> Result<State, Error> {
         match self.api.send(&Call::get(&[self.kind.path, &self.subject.id])).await {
             Ok(answer) => self.api.read(&answer),
-            Err(error) if error.status() == Some(404) => Ok(State::deleted()),
+            Err(error) if error.status() == Some(404) => Ok(State::new(self.kind.gone)),
             Err(error) => Err(error),
         }
     }
-}
 
-impl State {
-    fn deleted() -> Self {
-        Self { status: DELETED.into(), ..Self::default() }
-    }
-
-    /// Whether it was before `other`: events may tell what the first look has already seen.
-    fn is_older_than(&self, other: &Self) -> bool {
-        self.updated_at.zip(other.updated_at).is_some_and(|(this, other)| this < other)
-    }
-
-    /// Whether all replicas are there and none is on its way out; nobody knows without a look.
-    fn is_complete(&self, kind: &Kind<'_>) -> Option<bool> {
-        let Some(replicas) = self.replicas else { return Some(true) };
-        let parts = self.replica_statuses.as_ref()?;
-        let is_up = |part: &Part| kind.up.contains(&part.status.as_str());
-        Some(parts.len() == replicas && parts.iter().all(is_up))
-    }
-
-    /// Whether it, or a part of it, waits for room: then more can be told than its status. Only
-    /// deployments do.
-    fn is_waiting(&self) -> bool {
-        let parts = self.replica_statuses.iter().flatten().map(|part| &part.status);
-        parts.chain([&self.status]).any(|status| matches!(status.as_str(), "queued" | "preempted"))
-    }
-
-    /// What replicas that failed say beyond the deployment's own reason: one may only have been
-    /// stopped because of another.
-    fn causes(&self) -> String {
-        let told = self.status_reason.as_deref().unwrap_or_default();
-        let mut causes: Vec<&Part> = Vec::new();
-        for part in self.replica_statuses.iter().flatten().filter(|part| part.status == "failed") {
-            let is_told = told.contains(&part.status_reason)
-                || causes.iter().any(|cause| cause.status_reason == part.status_reason);
-            if !is_told && causes.len() < MAX_CAUSES {
-                causes.push(part);
+    /// Takes an event in; one that is not understood changes nothing.
+    fn hear(&mut self, data: &str) -> Verdict {
+        match read_event(self.kind, data) {
+            Some(News::Subject(state)) if !state.is_older_than(&self.state) => self.enter(state),
+            Some(News::Part(part)) if part.environment_id.as_ref() == Some(&self.subject.id) => {
+                self.enter_part(part);
+                Verdict::NotYet
             }
+            _ => Verdict::NotYet,
         }
-        let line = |part: &&Part| format!("\n  replica {}: {}", part.number, part.status_reason);
-        causes.iter().map(line).collect::<Vec<_>>().concat()
     }
 
-    fn still(&self, label: &str, limit: Duration) -> String {
-        let reason = self.status_reason.as_deref().filter(|reason| !reason.is_empty());
-        let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-        let status = if self.status.is_empty() { "unknown" } else { &self.status };
-        format!("{label} is still {status} after {} s{reason}", limit.as_secs())
+    fn enter(&mut self, state: State) -> Verdict {
+        let verdict = self.goal.judge(self.kind, &state);
+        self.state = state;
+        self.show(&verdict);
+        verdict
     }
 
-    fn text(&self) -> String {
-        match &self.status_reason {
-            Some(reason) if !reason.is_empty() => format!("{}: {reason}", self.status),
-            _ => self.status.clone(),
+    /// Shows what happens to a part, if that is news. That one is pending is none.
+    fn enter_part(&mut self, part: ResourceState) {
+        let text = report::text(&part.status, &part.status_reason);
+        let line = format!("{}: {text}", part.name);
+        let is_shown = self.parts.get(&part.name).is_some_and(|before| {
+            (&before.status, &before.status_reason) == (&part.status, &part.status_reason)
+        });
+        match part.status.as_str() {
+            _ if is_shown => {}
+            "pending" | "planning" => {}
+            "applying" | "destroying" => self.progress.doing(&line),
+            _ => self.progress.done(&line),
         }
+        self.parts.insert(part.name.clone(), part);
+        if self.goal == Goal::DESTROYED {
+            self.show(&Verdict::NotYet);
+        }
+    }
+
+    fn show(&mut self, verdict: &Verdict) {
+        let text = report::text(&self.state.status, self.state.reason());
+        match self.kind.parts {
+            Some(_) => self.progress.show_percent(self.percent(verdict), &text),
+            None => self.progress.show(&text),
+        }
+    }
+
+    /// How much is done; while an environment is being destroyed, how much of it is gone.
+    fn percent(&self, verdict: &Verdict) -> u64 {
+        if *verdict == Verdict::Reached {
+            return 100;
+        }
+        if self.goal == Goal::DESTROYED {
+            let gone = self.parts.values().filter(|part| part.status == self.kind.gone).count();
+            return (gone * 100 / self.count.max(gone).max(1)) as u64;
+        }
+        self.state.progress
     }
 }
 
-fn judge(goal: Goal, kind: &Kind<'_>, state: &State) -> Verdict {
-    match (goal, state.status.as_str()) {
-        (Goal::Gone | Goal::Empty, DELETED) => Verdict::Reached,
-        (Goal::Up, "failed" | DELETED) => Verdict::Failed,
-        (Goal::Empty, _) if state.draining_at.is_none() => Verdict::Failed,
-        (Goal::Empty, _) if state.deployments == Some(0) => Verdict::Reached,
-        (Goal::Up, status) if kind.up.contains(&status) => match state.is_complete(kind) {
-            Some(true) => Verdict::Reached,
-            Some(false) => Verdict::NotYet,
-            None => Verdict::Look,
-        },
-        // What is being deleted may have failed before; that is no news.
-        _ => Verdict::NotYet,
+async fn next(stream: &mut Option<Follow<'_>>) -> Result<Message, Error> {
+    match stream {
+        Some(stream) => stream.next().await,
+        None => future::pending().await,
     }
 }
 
-/// The state that an event tells. `deployment.deleted` is the end; all else carries the subject.
-fn read_event(data: &str) -> Option<State> {
-    #[derive(Deserialize)]
-    struct Event {
-        #[serde(rename = "type")]
-        kind_and_change: String,
-        #[serde(default)]
-        data: Value,
-    }
+/// What an event is about.
+#[derive(Debug)]
+enum News {
+    Subject(State),
+    Part(ResourceState),
+}
+
+fn read_event(kind: &Kind<'_>, data: &str) -> Option<News> {
     let event: Event = serde_json::from_str(data).ok()?;
-    if event.kind_and_change.ends_with(".deleted") {
-        return Some(State::deleted());
+    if Some(event.kind.as_str()) == kind.parts {
+        return serde_json::from_value(event.data).ok().map(News::Part);
     }
-    serde_json::from_value(event.data).ok()
+    if event.kind != kind.event {
+        return None;
+    }
+    // `deployment.deleted` is the end; all others carry the subject.
+    if event.change.ends_with(".deleted") {
+        return Some(News::Subject(State::new(kind.gone)));
+    }
+    serde_json::from_value(event.data).ok().map(News::Subject)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::subject::{CLUSTER, DEPLOYMENT, INSTANCE};
+    use super::super::subject::{CLUSTER, DEPLOYMENT, ENVIRONMENT};
     use super::*;
 
-    #[test]
-    fn each_kind_has_its_goal() {
-        for (kind, goal, status, want) in [
-            (&CLUSTER, Goal::Up, "accepted", Verdict::NotYet),
-            (&CLUSTER, Goal::Up, "ready", Verdict::Reached),
-            (&CLUSTER, Goal::Up, "failed", Verdict::Failed),
-            (&CLUSTER, Goal::Up, "deleted", Verdict::Failed),
-            (&CLUSTER, Goal::Gone, "failed", Verdict::NotYet),
-            (&CLUSTER, Goal::Gone, "cleanup", Verdict::NotYet),
-            (&CLUSTER, Goal::Gone, "deleted", Verdict::Reached),
-            (&DEPLOYMENT, Goal::Up, "queued", Verdict::NotYet),
-            (&DEPLOYMENT, Goal::Up, "preempted", Verdict::NotYet),
-            (&DEPLOYMENT, Goal::Up, "running", Verdict::Reached),
-            (&DEPLOYMENT, Goal::Up, "completed", Verdict::Reached),
-            (&DEPLOYMENT, Goal::Up, "failed", Verdict::Failed),
-            (&INSTANCE, Goal::Up, "provisioning", Verdict::NotYet),
-            (&INSTANCE, Goal::Up, "ready", Verdict::Reached),
-            (&INSTANCE, Goal::Up, "failed", Verdict::Failed),
-            (&INSTANCE, Goal::Gone, "deleting", Verdict::NotYet),
-            (&INSTANCE, Goal::Gone, "deleted", Verdict::Reached),
-        ] {
-            let state = State { status: status.into(), ..State::default() };
-            assert_eq!(judge(goal, kind, &state), want, "{} {goal:?} {status}", kind.word);
-        }
-    }
-
-    fn part(number: u32, status: &str, reason: &str) -> Part {
-        Part { number, status: status.into(), status_reason: reason.into() }
+    fn event(change: &str, data: &str) -> String {
+        let kind = change.split('.').next().unwrap();
+        format!(
+            r#"{{"seq":1,"at":"2026-01-02T03:04:05Z","actor":"server","kind":"{kind}",
+                "subject":"9m4e2mr0ui3e8a215n4g","type":"{change}","data":{data}}}"#
+        )
     }
 
     #[test]
-    fn a_failure_tells_what_its_first_replica_does_not() {
-        let stopped = "Stopped, because replica 1 failed.";
-        for (parts, want) in [
-            (vec![], ""),
-            (vec![part(0, "failed", stopped), part(1, "running", "It runs.")], ""),
+    fn events_carry_the_state() {
+        for (kind, event, want) in [
+            (&CLUSTER, event("cluster.ready", r#"{"status":"ready"}"#), Some("ready")),
             (
-                vec![
-                    part(0, "failed", stopped),
-                    part(1, "failed", "No such image."),
-                    part(2, "failed", stopped),
-                    part(3, "failed", "No such image."),
-                ],
-                "\n  replica 1: No such image.",
+                &DEPLOYMENT,
+                event(
+                    "deployment.queued",
+                    r#"{"status":"queued","status_reason":"2 cpu short","resources":{"cpu":2}}"#,
+                ),
+                Some("queued: 2 cpu short"),
             ),
+            (
+                &ENVIRONMENT,
+                event("environment.progress", r#"{"status":"deploying","progress":50}"#),
+                Some("deploying"),
+            ),
+            (&CLUSTER, event("cluster.deleted", r#"{"status":"cleanup"}"#), Some("deleted")),
+            (&CLUSTER, event("cluster.updated", "{}"), None),
+            (&CLUSTER, event("cluster.updated", "null"), None),
+            (&ENVIRONMENT, event("cluster.ready", r#"{"status":"ready"}"#), None),
+            (&CLUSTER, "nonsense".into(), None),
         ] {
-            let state = State {
-                status_reason: Some(format!("Replica 0: {stopped}")),
-                replica_statuses: Some(parts),
-                ..State::default()
+            let text = match read_event(kind, &event) {
+                Some(News::Subject(state)) => Some(report::text(&state.status, state.reason())),
+                _ => None,
             };
-            assert_eq!(state.causes(), want);
+            assert_eq!(text.as_deref(), want, "{event}");
         }
     }
 
     #[test]
-    fn a_deployment_is_up_when_each_of_its_replicas_is() {
-        for (parts, replicas, want) in [
-            (Some(&["running", "running"][..]), 2, Verdict::Reached),
-            (Some(&["running", "completed"]), 2, Verdict::Reached),
-            (Some(&["running", "queued"]), 2, Verdict::NotYet),
-            (Some(&["running", "deleting"]), 1, Verdict::NotYet),
-            (Some(&["running"]), 2, Verdict::NotYet),
-            (None, 2, Verdict::Look),
-        ] {
-            let part = |status: &&str| part(0, status, "");
-            let state = State {
-                status: "running".into(),
-                replicas: Some(replicas),
-                replica_statuses: parts.map(|parts| parts.iter().map(part).collect()),
-                ..State::default()
-            };
-            assert_eq!(judge(Goal::Up, &DEPLOYMENT, &state), want, "{parts:?}");
-        }
+    fn events_carry_the_resources_of_an_environment() {
+        let data = r#"{"id":"r","environment_id":"e","name":"web","status":"applying",
+            "status_reason":"","link":null}"#;
+        let read = |kind| read_event(kind, &event("resource.applying", data));
+        let Some(News::Part(part)) = read(&ENVIRONMENT) else { panic!() };
+        assert_eq!((part.name.as_str(), part.environment_id.as_deref()), ("web", Some("e")));
+        assert!(read(&CLUSTER).is_none());
     }
 
     #[test]
-    fn what_was_seen_is_not_told_again() {
+    fn older_state_is_not_taken_in() {
         let at = |time: Option<&str>| State {
             updated_at: time.map(|time| time.parse().unwrap()),
             ..State::default()
@@ -376,23 +312,6 @@ mod tests {
             (None, Some(early), false),
         ] {
             assert_eq!(at(this).is_older_than(&at(other)), is_older, "{this:?} {other:?}");
-        }
-    }
-
-    #[test]
-    fn events_tell_the_state() {
-        for (event, want) in [
-            (r#"{"type":"cluster.ready","data":{"status":"ready"}}"#, Some("ready")),
-            (
-                r#"{"type":"deployment.queued","data":{"status":"queued","status_reason":"2 cpu short"}}"#,
-                Some("queued: 2 cpu short"),
-            ),
-            (r#"{"type":"cluster.deleted","data":{"status":"cleanup"}}"#, Some("deleted")),
-            (r#"{"type":"cluster.updated","data":{}}"#, None),
-            (r#"{"type":"cluster.updated"}"#, None),
-            ("nonsense", None),
-        ] {
-            assert_eq!(read_event(event).map(|s| s.text()).as_deref(), want, "{event}");
         }
     }
 }

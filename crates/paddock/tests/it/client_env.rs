@@ -160,7 +160,7 @@ fn a_wait_says_where_it_still_is_and_cancel_ends_it() {
     let ann = with_shop(&server);
     ann.run("env apply prod --template shop --wait=2").fails(
         1,
-        &["environment prod is still deploying: ", " after 2 s", "run \"paddock env show prod\""],
+        &["environment prod is still deploying after 2 s: ", "run \"paddock env show prod\""],
     );
     ann.run("env apply prod --set replicas=2").fails(1, &["is being deployed", "env show prod"]);
     ann.run("env cancel prod --wait=120").succeeds().prints(&["prod", "failed", "Cancelled"]);

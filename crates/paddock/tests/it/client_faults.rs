@@ -6,8 +6,29 @@ use super::fake::{Act, Fake, answer, header, json, stream};
 use super::process::{BINARY, Client, Outcome};
 
 const PROBLEM: &str = "content-type: application/problem+json\r\n";
-const ACCEPTED: &str = r#"{"id":"9m4e2mr0ui3e8a215n4g","name":"prod","status":"accepted"}"#;
-const READY: &str = r#"{"id":"9m4e2mr0ui3e8a215n4g","name":"prod","status":"ready"}"#;
+const ID: &str = "9m4e2mr0ui3e8a215n4g";
+
+/// A cluster, as a server answers with it.
+fn cluster(id: &str, name: &str, status: &str, reason: &str) -> String {
+    format!(
+        r#"{{"id":"{id}","name":"{name}","status":"{status}","status_reason":"{reason}","shared":false,"provider":"local","cloud_provider":"local","region":"local","labels":{{}},"capacity":{{}},"nodes":[],"deployments":0,"generation":1,"created_by":"server","created_at":"2026-01-02T03:04:05Z","updated_at":"2026-01-02T03:04:05Z"}}"#
+    )
+}
+
+fn accepted() -> String {
+    cluster(ID, "prod", "accepted", "")
+}
+
+fn ready() -> String {
+    cluster(ID, "prod", "ready", "")
+}
+
+/// An event about a cluster.
+fn event(seq: u32, status: &str) -> String {
+    format!(
+        r#"{{"seq":{seq},"at":"2026-01-02T03:04:05Z","actor":"server","kind":"cluster","subject":"{ID}","type":"cluster.{status}","data":{{"status":"{status}"}}}}"#
+    )
+}
 
 #[test]
 fn nobody_there() {
@@ -71,8 +92,9 @@ fn refusals_say_what_to_do_next() {
 
 #[test]
 fn what_strangers_wrote_does_not_steer_the_terminal() {
-    let page = r#"{"items":[{"id":"1","name":"\u001b[2Jx\nid","status":"ready"}],"next":null}"#;
-    let fake = Fake::start(vec![json("200 OK", page)]);
+    let item = cluster(ID, r"\u001b[2Jx\nid", "ready", "");
+    let page = format!(r#"{{"items":[{item}],"next":null}}"#);
+    let fake = Fake::start(vec![json("200 OK", &page)]);
     let outcome = Client::signed_in(&fake.address).run("cluster list").succeeds();
     assert!(!outcome.stdout.contains('\u{1b}'));
     assert_eq!(outcome.stdout.lines().count(), 2);
@@ -96,7 +118,7 @@ fn what_makes_a_secret_is_not_repeated() {
 
 #[test]
 fn a_creation_is_repeated_under_the_same_key() {
-    let fake = Fake::start(vec![Act::HangUp, json("201 Created", ACCEPTED)]);
+    let fake = Fake::start(vec![Act::HangUp, json("201 Created", &accepted())]);
     Client::signed_in(&fake.address).run("cluster create prod --cpu 1").succeeds();
     let requests = fake.requests();
     let keys: Vec<_> = requests.iter().map(|r| header(r, "idempotency-key")).collect();
@@ -123,18 +145,23 @@ fn a_token_is_not_sent_to_another_server() {
 
 #[test]
 fn pages_are_put_together() {
+    let [one, two] = [("1", "a"), ("2", "b")].map(|(id, name)| (format!("{id:0<20}"), name));
+    let [a, b] = [&one, &two].map(|(id, name)| cluster(id, name, "ready", ""));
     let script = || {
         vec![
-            json("200 OK", r#"{"items":[{"id":"1","name":"a","status":"ready"}],"next":"1"}"#),
-            json("200 OK", r#"{"items":[{"id":"2","name":"b","status":"ready"}],"next":null}"#),
+            json("200 OK", &format!(r#"{{"items":[{a}],"next":"1"}}"#)),
+            json("200 OK", &format!(r#"{{"items":[{b}],"next":null}}"#)),
         ]
     };
     let fake = Fake::start(script());
-    Client::signed_in(&fake.address).run("cluster list").succeeds().prints(&["1   a", "2   b"]);
+    Client::signed_in(&fake.address)
+        .run("cluster list")
+        .succeeds()
+        .prints(&["10000000000000000000  a ", "20000000000000000000  b "]);
     assert!(fake.requests()[1].starts_with("get /api/v1/clusters?limit=999&after=1 "));
     let fake = Fake::start(script());
     let outcome = Client::signed_in(&fake.address).run("cluster list -o json").succeeds();
-    let want = r#"{"items":[{"id":"1","name":"a","status":"ready"},{"id":"2","name":"b","status":"ready"}],"next":null}"#;
+    let want = format!(r#"{{"items":[{a},{b}],"next":null}}"#);
     assert_eq!(outcome.stdout, format!("{want}\n"));
 }
 
@@ -148,20 +175,15 @@ fn one_page_is_printed_as_it_came() {
 
 #[test]
 fn a_wait_goes_on_where_the_stream_broke() {
-    let event = |seq: u32, status: &str| {
-        format!(
-            "id: {seq}\nevent: cluster.{status}\ndata: {{\"type\":\"cluster.{status}\",\
-             \"data\":{{\"status\":\"{status}\"}}}}\n\n"
-        )
-    };
+    let message = |seq: u32, status: &str| format!("id: {seq}\ndata: {}\n\n", event(seq, status));
     let fake = Fake::start(vec![
-        json("201 Created", ACCEPTED),
+        json("201 Created", &accepted()),
         stream("id: 6\n\n"),
-        json("200 OK", ACCEPTED),
-        stream(&format!("{}id: 8\ndata: {{\"ty", event(7, "provisioning"))),
+        json("200 OK", &accepted()),
+        stream(&format!("{}id: 8\ndata: {{\"ty", message(7, "provisioning"))),
         Act::HangUp,
-        stream(&event(8, "ready")),
-        json("200 OK", READY),
+        stream(&message(8, "ready")),
+        json("200 OK", &ready()),
     ]);
     let client = Client::signed_in(&fake.address);
     let outcome = client.run("cluster create prod --cpu 1 --wait=30").succeeds();
@@ -176,11 +198,11 @@ fn a_wait_goes_on_where_the_stream_broke() {
 
 #[test]
 fn a_wait_ends_with_the_reason_of_a_failure() {
-    let failed = r#"{"id":"9m4e2mr0ui3e8a215n4g","name":"prod","status":"failed","status_reason":"no such region"}"#;
+    let failed = cluster(ID, "prod", "failed", "no such region");
     let fake = Fake::start(vec![
-        json("201 Created", ACCEPTED),
+        json("201 Created", &accepted()),
         stream("id: 6\n\n"),
-        json("200 OK", failed),
+        json("200 OK", &failed),
     ]);
     Client::signed_in(&fake.address)
         .run("cluster create prod --cpu 1 --wait")
@@ -190,7 +212,7 @@ fn a_wait_ends_with_the_reason_of_a_failure() {
 #[test]
 fn a_wait_that_can_not_go_on_does_not_hide_what_was_made() {
     let fake = Fake::start(vec![
-        json("201 Created", ACCEPTED),
+        json("201 Created", &accepted()),
         json("403 Forbidden", r#"{"detail":"No events for you."}"#),
     ]);
     Client::signed_in(&fake.address).run("cluster create prod --cpu 1 --wait").fails(
@@ -204,8 +226,7 @@ fn a_wait_that_can_not_go_on_does_not_hide_what_was_made() {
 
 #[test]
 fn what_was_and_what_happens_meet_without_gap_or_repetition() {
-    let event =
-        |seq: u32| format!(r#"{{"seq":{seq},"at":"x","type":"cluster.ready","data":{{}}}}"#);
+    let event = |seq: u32| event(seq, "ready");
     let message = |seq: u32| format!("id: {seq}\ndata: {}\n\n", event(seq));
     let fake = Fake::start(vec![
         stream(&[message(5), message(6)].concat()),
@@ -250,8 +271,8 @@ fn a_silent_server_is_given_up() {
 
 #[test]
 fn a_name_is_looked_up_by_the_server() {
-    let found = format!(r#"{{"items":[{READY}],"next":null}}"#);
-    let fake = Fake::start(vec![json("200 OK", &found), json("200 OK", READY)]);
+    let found = format!(r#"{{"items":[{}],"next":null}}"#, ready());
+    let fake = Fake::start(vec![json("200 OK", &found), json("200 OK", &ready())]);
     Client::signed_in(&fake.address).run("cluster show prod").succeeds();
     assert!(fake.requests()[0].starts_with("get /api/v1/clusters?name=prod&limit=100 "));
 }

@@ -135,11 +135,18 @@ const ID: &str = "9m4e2mr0ui3e8a215n4g";
 
 fn deployment(replicas: &[(u32, &str)]) -> Act {
     let replica = |(number, status): &(u32, &str)| {
-        format!(r#"{{"number":{number},"status":"{status}","cluster_id":"c","node":"a"}}"#)
+        format!(
+            r#"{{"number":{number},"status":"{status}","status_reason":"","cluster_id":"{ID}",
+                "node":"a","endpoints":[]}}"#
+        )
     };
     let replicas: Vec<_> = replicas.iter().map(replica).collect();
     let body = format!(
-        r#"{{"id":"{ID}","name":"web","status":"running","image":"nginx",
+        r#"{{"id":"{ID}","organization_id":"{ID}","name":"web","image":"nginx","resources":{{}},
+            "replicas":1,"priority":0,"env":{{}},"command":[],"ports":[],"labels":{{}},
+            "restart":"never","node_selector":{{}},"anti_affinity":false,"status":"running",
+            "status_reason":"","endpoints":[],"generation":1,"created_by":"server",
+            "created_at":"2026-01-02T03:04:05Z","updated_at":"2026-01-02T03:04:05Z",
             "replica_statuses":[{}]}}"#,
         replicas.join(",")
     );

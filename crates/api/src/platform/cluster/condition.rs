@@ -4,7 +4,9 @@ use axum::Json as Answer;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 
-use super::{Cluster, changeable};
+use wire::cluster::Cluster;
+
+use super::changeable;
 use crate::caller::Caller;
 use crate::{App, Problem};
 

@@ -3,101 +3,15 @@
 use std::collections::BTreeMap;
 
 use model::cluster::{self, KUBECONFIG, PULL_SECRET, Provider, Settings, VARIABLES};
-use model::{ClusterId, Resources, Secret};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-use utoipa::ToSchema;
+use model::{ClusterId, Secret};
+use serde_json::Value;
+use wire::cluster::request::{KubernetesChange, NewKubernetes, NewTerraform};
 
-use crate::amount::Amount;
 use crate::caller::Caller;
 use crate::{App, Problem};
 
 /// The longest text of a secret.
 const MAX_SECRET: usize = 256 * 1024;
-
-/// A Kubernetes that there is, as a new cluster.
-#[derive(Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct NewKubernetes {
-    /// How it is reached, as `kubectl config view --flatten --minify --raw` shows it; it is kept
-    /// encrypted and never shown. Without it, it is the Kubernetes that the server runs in, which is
-    /// the platform administrator's to give.
-    kubeconfig: Option<String>,
-    /// Which context of it; its current one when it is left out.
-    context: Option<String>,
-    /// Where the agent and what it runs live; `paddock` when it is left out.
-    namespace: Option<String>,
-    /// The most that what runs there may ask for together.
-    #[schema(value_type = Option<BTreeMap<String, Amount>>)]
-    quota: Option<Resources>,
-    /// Credentials of registries, as in Docker's `config.json`; kept encrypted and never shown.
-    pull_secret: Option<String>,
-}
-
-/// What a Terraform module makes, as a new cluster.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct NewTerraform {
-    /// The module: a folder in the server's directory of modules.
-    module: String,
-    /// Its variables.
-    #[serde(default)]
-    #[schema(value_type = Object)]
-    variables: Map<String, Value>,
-    /// More variables, kept encrypted and never shown.
-    #[serde(default)]
-    #[schema(value_type = Object)]
-    secret_variables: Map<String, Value>,
-}
-
-/// What of a Kubernetes shall change.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct KubernetesChange {
-    /// How it is reached from now on.
-    kubeconfig: Option<String>,
-    /// The most that what runs there may ask for together from now on.
-    #[schema(value_type = Option<BTreeMap<String, Amount>>)]
-    quota: Option<Resources>,
-    /// Credentials of registries from now on.
-    pull_secret: Option<String>,
-}
-
-/// A Kubernetes that there is.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Kubernetes {
-    /// Which context of its kubeconfig.
-    context: Option<String>,
-    /// Where the agent and what it runs live.
-    namespace: String,
-    /// The most that what runs there may ask for together.
-    #[schema(value_type = BTreeMap<String, Amount>)]
-    quota: Resources,
-}
-
-/// What a Terraform module makes.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Terraform {
-    /// The module.
-    module: String,
-    /// Its variables.
-    #[schema(value_type = Object)]
-    variables: Map<String, Value>,
-}
-
-/// What the provider of a cluster is told, without what must not be seen.
-pub(super) fn shown(settings: Settings) -> (Option<Kubernetes>, Option<Terraform>) {
-    match settings {
-        Settings::None => (None, None),
-        Settings::Kubernetes(k) => {
-            let (context, namespace, quota) = (k.context, k.namespace, k.quota);
-            (Some(Kubernetes { context, namespace, quota }), None)
-        }
-        Settings::Terraform(t) => {
-            (None, Some(Terraform { module: t.module, variables: t.variables }))
-        }
-    }
-}
 
 /// Secrets by name.
 pub(super) type Secrets = BTreeMap<String, Secret>;
@@ -145,62 +59,65 @@ pub(super) fn told(
     }
     match provider {
         Provider::Local | Provider::Agent => Ok((Settings::None, Secrets::new())),
-        Provider::Kubernetes => kubernetes.unwrap_or_default().told(caller),
+        Provider::Kubernetes => kubernetes_told(kubernetes.unwrap_or_default(), caller),
         Provider::Terraform => {
             // A module can run programs on the server, and costs money.
             caller.must_be_admin("make clusters from Terraform modules")?;
             let Some(terraform) = terraform else {
                 return Err(Problem::field("terraform", "is needed: {\"module\": \"…\"}"));
             };
-            Ok(terraform.told())
+            Ok(terraform_told(terraform))
         }
     }
 }
 
-impl NewKubernetes {
-    fn told(self, caller: &Caller) -> Result<(Settings, Secrets), Problem> {
-        if self.kubeconfig.is_none() {
-            caller.must_be_admin("use the Kubernetes that the server runs in")?;
-        }
-        let mut secrets = Secrets::new();
-        keep(&mut secrets, KUBECONFIG, self.kubeconfig)?;
-        keep(&mut secrets, PULL_SECRET, self.pull_secret)?;
-        let usual = cluster::Kubernetes::default();
-        let settings = cluster::Kubernetes {
-            context: self.context,
-            namespace: self.namespace.unwrap_or(usual.namespace),
-            quota: self.quota.unwrap_or_default(),
-        };
-        Ok((Settings::Kubernetes(settings), secrets))
+fn kubernetes_told(new: NewKubernetes, caller: &Caller) -> Result<(Settings, Secrets), Problem> {
+    if new.kubeconfig.is_none() {
+        caller.must_be_admin("use the Kubernetes that the server runs in")?;
     }
+    let secrets = kubernetes_secrets(new.kubeconfig, new.pull_secret)?;
+    let usual = cluster::Kubernetes::default();
+    let settings = cluster::Kubernetes {
+        context: new.context,
+        namespace: new.namespace.unwrap_or(usual.namespace),
+        quota: new.quota.unwrap_or_default(),
+    };
+    Ok((Settings::Kubernetes(settings), secrets))
 }
 
-impl NewTerraform {
-    fn told(self) -> (Settings, Secrets) {
-        let mut secrets = Secrets::new();
-        if !self.secret_variables.is_empty() {
-            let text = Value::Object(self.secret_variables).to_string();
-            secrets.insert(VARIABLES.into(), Secret::new(text));
-        }
-        let (module, variables) = (self.module, self.variables);
-        (Settings::Terraform(cluster::Terraform { module, variables }), secrets)
+fn terraform_told(new: NewTerraform) -> (Settings, Secrets) {
+    let mut secrets = Secrets::new();
+    if !new.secret_variables.is_empty() {
+        let text = Value::Object(new.secret_variables).to_string();
+        secrets.insert(VARIABLES.into(), Secret::new(text));
     }
+    let (module, variables) = (new.module, new.variables);
+    (Settings::Terraform(cluster::Terraform { module, variables }), secrets)
 }
 
-impl KubernetesChange {
-    /// What a cluster's provider is told from now on.
-    pub(super) fn told(self, now: &Settings) -> Result<(Settings, Secrets), Problem> {
-        let Settings::Kubernetes(now) = now else {
-            return Err(Problem::field("kubernetes", "goes with provider kubernetes only"));
-        };
-        let mut secrets = Secrets::new();
-        keep(&mut secrets, KUBECONFIG, self.kubeconfig)?;
-        keep(&mut secrets, PULL_SECRET, self.pull_secret)?;
-        let quota = self.quota.unwrap_or_else(|| now.quota.clone());
-        let settings = Settings::Kubernetes(cluster::Kubernetes { quota, ..now.clone() });
-        settings.check()?;
-        Ok((settings, secrets))
-    }
+/// What a cluster's provider is told from now on.
+pub(super) fn told_anew(
+    change: KubernetesChange,
+    now: &Settings,
+) -> Result<(Settings, Secrets), Problem> {
+    let Settings::Kubernetes(now) = now else {
+        return Err(Problem::field("kubernetes", "goes with provider kubernetes only"));
+    };
+    let secrets = kubernetes_secrets(change.kubeconfig, change.pull_secret)?;
+    let quota = change.quota.unwrap_or_else(|| now.quota.clone());
+    let settings = Settings::Kubernetes(cluster::Kubernetes { quota, ..now.clone() });
+    settings.check()?;
+    Ok((settings, secrets))
+}
+
+fn kubernetes_secrets(
+    kubeconfig: Option<String>,
+    pull_secret: Option<String>,
+) -> Result<Secrets, Problem> {
+    let mut secrets = Secrets::new();
+    keep(&mut secrets, KUBECONFIG, kubeconfig)?;
+    keep(&mut secrets, PULL_SECRET, pull_secret)?;
+    Ok(secrets)
 }
 
 fn keep(secrets: &mut Secrets, name: &str, text: Option<String>) -> Result<(), Problem> {

@@ -124,7 +124,8 @@ async fn rest(
     api.send(&place.call(|path| Call::patch(path, json!({ "suspended": suspended })))).await?;
     if let Some(limit) = limit {
         let up: &[&str] = if suspended { &["suspended"] } else { &["ready"] };
-        wait(api, &Kind { up, ..INSTANCE }, &place.subject, Goal::Up, limit).await?;
+        let kind = Kind { up, ..INSTANCE };
+        wait(api, &kind, &place.subject, Goal::up(&kind), limit).await?;
     }
     let answer = api.send(&Call::get(&[INSTANCE.path, &place.subject.id])).await?;
     printer.answer(&answer, || Ok(view::admin_table(&[api.read(&answer)?])))

@@ -1,8 +1,6 @@
 //! `paddock admin scaling`: what grows and shrinks by itself, and why it does or does not.
 
-use std::collections::BTreeMap;
-
-use serde::Deserialize;
+use wire::scaling::{Pool, Pools};
 
 use crate::client::call::Call;
 use crate::client::error::Error;
@@ -10,40 +8,6 @@ use crate::client::format;
 use crate::client::http::Api;
 use crate::client::print::Printer;
 use crate::client::table::Table;
-
-#[derive(Deserialize)]
-struct Pools {
-    items: Vec<Pool>,
-}
-
-/// The part of a pool that is shown.
-#[derive(Deserialize)]
-struct Pool {
-    name: String,
-    decision: String,
-    reason: String,
-    #[serde(default)]
-    since: Option<String>,
-    #[serde(default)]
-    next_look: Option<String>,
-    #[serde(default)]
-    dry_run: bool,
-    clusters: BTreeMap<String, u64>,
-    #[serde(default)]
-    waiting: Vec<Waits>,
-    settings: Settings,
-}
-
-#[derive(Deserialize)]
-struct Waits {
-    count: u64,
-}
-
-#[derive(Deserialize)]
-struct Settings {
-    at_least: u64,
-    at_most: u64,
-}
 
 /// Lists the pools.
 pub(super) async fn run(api: &Api, printer: &mut Printer) -> Result<(), Error> {
@@ -65,7 +29,7 @@ fn table(pools: &[Pool]) -> String {
 fn row(pool: &Pool) -> [String; 8] {
     let clusters: Vec<String> =
         pool.clusters.iter().map(|(status, count)| format!("{count} {status}")).collect();
-    let waiting: u64 = pool.waiting.iter().map(|one| one.count).sum();
+    let waiting: usize = pool.waiting.iter().map(|one| one.count).sum();
     let dry_run = if pool.dry_run { " (dry run)" } else { "" };
     [
         pool.name.clone(),
@@ -73,8 +37,8 @@ fn row(pool: &Pool) -> [String; 8] {
         format!("{} to {}", pool.settings.at_least, pool.settings.at_most),
         waiting.to_string(),
         format!("{}{dry_run}", pool.decision),
-        format::time(pool.since.as_deref()),
-        format::time(pool.next_look.as_deref()),
+        format::timestamp(pool.since),
+        format::timestamp(pool.next_look),
         pool.reason.clone(),
     ]
 }
@@ -88,7 +52,17 @@ mod tests {
         let pools = serde_json::json!([{
             "name": "east", "decision": "stay", "reason": "east-2 is on its way.", "dry_run": true,
             "since": "2026-01-02T03:04:05.6Z", "clusters": {"ready": 1, "accepted": 1},
-            "waiting": [{"count": 2}, {"count": 1}], "settings": {"at_least": 0, "at_most": 50},
+            "used": {}, "free": {}, "reserved": {},
+            "waiting": [
+                {"request": {}, "count": 2, "since": "2026-01-02T03:04:05.6Z"},
+                {"request": {}, "count": 1, "since": "2026-01-02T03:04:05.6Z"}],
+            "settings": {
+                "hosts": [], "at_least": 0, "at_most": 50, "limit": {}, "slack": {}, "largest": [],
+                "cluster": {"provider": "local", "cloud_provider": "x", "region": "y",
+                            "labels": {}, "capacity": {}, "nodes": 1},
+                "grow_after_waiting_seconds": 0, "grow_after_seconds": 0, "cool_down_seconds": 0,
+                "idle_for_seconds": 0,
+            },
         }]);
         let pools: Vec<Pool> = serde_json::from_value(pools).unwrap();
         let want = "\

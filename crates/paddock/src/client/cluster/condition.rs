@@ -5,7 +5,7 @@ use crate::client::error::Error;
 use crate::client::http::Api;
 use crate::client::print::Printer;
 use crate::client::subject::{self, CLUSTER};
-use crate::client::wait::{Goal, Wait, wait};
+use crate::client::wait::{Goal, Wait, settle};
 
 use super::view;
 
@@ -36,21 +36,15 @@ pub(crate) async fn drain(args: Drain, api: &Api, printer: &mut Printer) -> Resu
     let found = subject::find(api, &CLUSTER, &args.which).await?;
     let path = ["clusters", found.id.as_str(), "drain"];
     let call = if args.end { Call::delete(&path) } else { Call::post(&path, None) };
-    let mut answer = api.send(&call).await?;
-    if let Some(limit) = args.wait.limit() {
-        wait(api, &CLUSTER, &found, Goal::Empty, limit).await?;
-        answer = api.send(&Call::get(&path[..2])).await?;
-    }
+    let answer = api.send(&call).await?;
+    let answer = settle(api, &CLUSTER, answer, Goal::EMPTY, args.wait.limit()).await?;
     printer.answer(&answer, || Ok(view::table(&[api.read(&answer)?])))
 }
 
 pub(crate) async fn retry(args: Retry, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     let found = subject::find(api, &CLUSTER, &args.which).await?;
     let path = ["clusters", found.id.as_str(), "retry"];
-    let mut answer = api.send(&Call::post(&path, None)).await?;
-    if let Some(limit) = args.wait.limit() {
-        wait(api, &CLUSTER, &found, Goal::Up, limit).await?;
-        answer = api.send(&Call::get(&path[..2])).await?;
-    }
+    let answer = api.send(&Call::post(&path, None)).await?;
+    let answer = settle(api, &CLUSTER, answer, Goal::up(&CLUSTER), args.wait.limit()).await?;
     printer.answer(&answer, || Ok(view::table(&[api.read(&answer)?])))
 }

@@ -1,7 +1,7 @@
 //! `paddock cluster token`: a new token for a cluster's agent.
 
-use serde::Deserialize;
 use serde_json::json;
+use wire::cluster::{ClusterToken, TokenRequest};
 
 use crate::client::call::Call;
 use crate::client::error::Error;
@@ -27,11 +27,6 @@ pub(crate) struct Args {
     overlap: Option<u64>,
 }
 
-#[derive(Deserialize)]
-struct Made {
-    token: String,
-}
-
 pub(crate) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     let id = subject::find(api, &CLUSTER, &args.which).await?.id;
     make(&id, args.overlap, api, printer).await
@@ -44,9 +39,9 @@ pub(super) async fn make(
     api: &Api,
     printer: &mut Printer,
 ) -> Result<(), Error> {
-    let body = overlap.map_or_else(|| json!({}), |secs| json!({ "overlap_secs": secs }));
+    let body = json!(TokenRequest { overlap_secs: overlap });
     let answer = api.send(&Call::post(&["clusters", id, "token"], Some(body))).await?;
-    let made: Made = api.read(&answer)?;
+    let made: ClusterToken = api.read(&answer)?;
     printer.answer(&answer, || Ok(made.token))?;
     let server = api.address();
     printer.note(&format!(

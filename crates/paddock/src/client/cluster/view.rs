@@ -2,82 +2,30 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use wire::amount::Capacity;
+use wire::cluster::{Cluster, Node};
 
-use super::super::format::{self, Usage};
+use super::super::format;
 use super::super::hint;
 use super::super::table::{self, Table};
 
-/// The part of a cluster that the client shows.
-#[derive(Debug, Deserialize)]
-pub(super) struct Cluster {
-    id: String,
-    name: String,
-    status: String,
-    #[serde(default)]
-    status_reason: Option<String>,
-    #[serde(default)]
-    draining_at: Option<String>,
-    #[serde(default)]
-    shared: bool,
-    #[serde(default)]
-    provider: Option<String>,
-    #[serde(default)]
-    cloud_provider: Option<String>,
-    #[serde(default)]
-    region: Option<String>,
-    #[serde(default)]
-    labels: BTreeMap<String, String>,
-    #[serde(default)]
-    capacity: BTreeMap<String, Usage>,
-    #[serde(default)]
-    nodes: Vec<Node>,
-    #[serde(default)]
-    deployments: u64,
-    #[serde(default)]
-    created_at: Option<String>,
-}
-
-/// The part of a node that the client shows.
-#[derive(Debug, Deserialize)]
-struct Node {
-    name: String,
-    #[serde(default)]
-    labels: BTreeMap<String, String>,
-    #[serde(default)]
-    capacity: BTreeMap<String, Usage>,
-}
-
 /// One line a cluster.
 pub(super) fn table(clusters: &[Cluster]) -> String {
-    let header = [
-        "ID",
-        "NAME",
-        "STATUS",
-        "CPU",
-        "RAM",
-        "OTHER",
-        "DEPLOYMENTS",
-        "SHARED",
-        "CREATED",
-        "REASON",
-    ];
-    clusters.iter().fold(Table::new(&header), |table, cluster| table.row(row(cluster))).render()
-}
-
-fn row(cluster: &Cluster) -> [String; 10] {
-    [
-        cluster.id.clone(),
-        cluster.name.clone(),
-        status(cluster),
-        format::usage("cpu", &cluster.capacity),
-        format::usage("ram", &cluster.capacity),
-        others(&cluster.capacity),
-        cluster.deployments.to_string(),
-        format::yes_or_no(cluster.shared),
-        format::time(cluster.created_at.as_deref()),
-        format::optional(cluster.status_reason.as_ref()),
-    ]
+    table::of(
+        clusters,
+        &[
+            ("ID", |c| c.id.to_string()),
+            ("NAME", |c| c.name.clone()),
+            ("STATUS", status),
+            ("CPU", |c| format::usage("cpu", &c.capacity)),
+            ("RAM", |c| format::usage("ram", &c.capacity)),
+            ("OTHER", |c| others(&c.capacity)),
+            ("DEPLOYMENTS", |c| c.deployments.to_string()),
+            ("SHARED", |c| format::yes_or_no(c.shared)),
+            ("CREATED", |c| format::timestamp(c.created_at)),
+            ("REASON", |c| c.status_reason.clone()),
+        ],
+    )
 }
 
 /// Where it is, and whether it is being emptied.
@@ -91,21 +39,22 @@ fn status(cluster: &Cluster) -> String {
 /// All of one cluster.
 pub(super) fn details(cluster: &Cluster) -> String {
     let mut fields = vec![
-        ("ID", cluster.id.clone()),
+        ("ID", cluster.id.to_string()),
         ("NAME", cluster.name.clone()),
         ("STATUS", status(cluster)),
-        ("REASON", format::optional(cluster.status_reason.as_ref())),
+        ("REASON", cluster.status_reason.clone()),
     ];
-    let next = hint::of_cluster(&cluster.id, &cluster.status, cluster.provider.as_deref());
+    let id = cluster.id.to_string();
+    let next = hint::of_cluster(&id, &cluster.status, Some(&cluster.provider));
     fields.extend(next.map(|next| ("HINT", next)));
     fields.extend([
         ("SHARED", format::yes_or_no(cluster.shared)),
-        ("PROVIDER", format::optional(cluster.provider.as_ref())),
-        ("CLOUD", format::optional(cluster.cloud_provider.as_ref())),
-        ("REGION", format::optional(cluster.region.as_ref())),
+        ("PROVIDER", cluster.provider.clone()),
+        ("CLOUD", cluster.cloud_provider.clone()),
+        ("REGION", cluster.region.clone()),
         ("LABELS", format::pairs(&cluster.labels)),
         ("DEPLOYMENTS", cluster.deployments.to_string()),
-        ("CREATED", format::time(cluster.created_at.as_deref())),
+        ("CREATED", format::timestamp(cluster.created_at)),
     ]);
     let fields = table::fields(&fields);
     format!("{fields}\n{}{}", capacity(&cluster.capacity), nodes(&cluster.nodes))
@@ -116,46 +65,46 @@ fn nodes(nodes: &[Node]) -> String {
     if nodes.len() < 2 {
         return String::new();
     }
-    let row = |table: Table, node: &Node| {
-        table.row([
-            node.name.clone(),
-            format::usage("cpu", &node.capacity),
-            format::usage("ram", &node.capacity),
-            others(&node.capacity),
-            format::pairs(&node.labels),
-        ])
-    };
-    let header = ["NODE", "CPU", "RAM", "OTHER", "LABELS"];
-    format!("\n{}", nodes.iter().fold(Table::new(&header), row).render())
+    let table = table::of(
+        nodes,
+        &[
+            ("NODE", |node| node.name.clone()),
+            ("CPU", |node| format::usage("cpu", &node.capacity)),
+            ("RAM", |node| format::usage("ram", &node.capacity)),
+            ("OTHER", |node| others(&node.capacity)),
+            ("LABELS", |node| format::pairs(&node.labels)),
+        ],
+    );
+    format!("\n{table}")
 }
 
-fn capacity(capacity: &BTreeMap<String, Usage>) -> String {
-    let row = |table: Table, (kind, usage): (&String, &Usage)| {
-        let amount = |n| format::quantity(kind, n);
-        table.row([kind.clone(), amount(&usage.total), amount(&usage.used), amount(&usage.free)])
+fn capacity(capacity: &BTreeMap<String, Capacity>) -> String {
+    let row = |table: Table, (kind, usage): (&String, &Capacity)| {
+        let amount = |of_it| format::amount(kind, of_it);
+        table.row([kind.clone(), amount(usage.total), amount(usage.used), amount(usage.free)])
     };
     capacity.iter().fold(Table::new(&["RESOURCE", "TOTAL", "USED", "FREE"]), row).render()
 }
 
-fn others(capacity: &BTreeMap<String, Usage>) -> String {
+fn others(capacity: &BTreeMap<String, Capacity>) -> String {
     let others = capacity.keys().filter(|kind| !matches!(kind.as_str(), "cpu" | "ram"));
     format::join(others.map(|kind| format!("{kind}={}", format::usage(kind, capacity))))
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
+    use super::super::super::sample;
     use super::*;
 
     fn cluster() -> Cluster {
-        serde_json::from_str(
-            r#"{"id":"9m4e2mr0ui3e8a215n4g","name":"prod","status":"ready","status_reason":null,
-                "shared":true,"provider":"local","labels":{"team":"web"},"deployments":2,
-                "capacity":{"cpu":{"total":4,"used":0.5,"free":3.5},
-                            "gpu":{"total":1,"used":0,"free":1},
-                            "ram":{"total":8589934592,"used":0,"free":8589934592}},
-                "created_at":"2026-01-02T03:04:05.123456Z"}"#,
-        )
-        .unwrap()
+        sample::cluster(json!({
+            "id": "9m4e2mr0ui3e8a215n4g", "labels": {"team": "web"}, "deployments": 2,
+            "capacity": {"cpu": {"total": 4, "used": 0.5, "free": 3.5},
+                         "gpu": {"total": 1, "used": 0, "free": 1},
+                         "ram": {"total": 8_589_934_592_u64, "used": 0, "free": 8_589_934_592_u64}},
+        }))
     }
 
     #[test]
@@ -210,8 +159,7 @@ b     1/4  -    -      zone=x
 
     #[test]
     fn a_cluster_of_another_version_is_still_shown() {
-        let bare = r#"{"id":"1","name":"a","status":"new","more":[1]}"#;
-        let cluster: Cluster = serde_json::from_str(bare).unwrap();
-        assert!(table(&[cluster]).contains("1   a     new"));
+        let fields = json!({"id": sample::id("1"), "status": "new", "provider": "x", "more": [1]});
+        assert!(table(&[sample::cluster(fields)]).contains("  prod  new"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::iter;
 
-use serde::Deserialize;
+use wire::explain::{DeploymentExplanation, ReplicaExplanation};
 
 use super::super::call::Call;
 use super::super::error::Error;
@@ -12,19 +12,7 @@ use super::super::names::Names;
 use super::super::print::Printer;
 use super::super::subject::{self, DEPLOYMENT};
 use super::super::table;
-use super::why::Why;
-
-/// Why a deployment is where it is.
-#[derive(Debug, Deserialize)]
-struct Explanation {
-    status: String,
-    #[serde(default)]
-    status_reason: String,
-    #[serde(default)]
-    at: Option<String>,
-    #[serde(default)]
-    replicas: Vec<Why>,
-}
+use super::why;
 
 /// Explains a deployment.
 pub(super) async fn run(api: &Api, printer: &mut Printer, which: &str) -> Result<(), Error> {
@@ -33,16 +21,16 @@ pub(super) async fn run(api: &Api, printer: &mut Printer, which: &str) -> Result
     if printer.is_json() {
         return printer.text(&answer.body);
     }
-    let explanation: Explanation = api.read(&answer)?;
+    let explanation: DeploymentExplanation = api.read(&answer)?;
     let replicas = &explanation.replicas;
-    let clusters = replicas.iter().flat_map(Why::clusters);
-    let deployments = replicas.iter().flat_map(Why::deployments);
+    let clusters = replicas.iter().flat_map(why::clusters);
+    let deployments = replicas.iter().flat_map(why::deployments);
     let names = Names::look_up(api, clusters, deployments).await;
     printer.text(&text(subject.label(), &explanation, &names))
 }
 
-fn text(label: &str, explanation: &Explanation, names: &Names) -> String {
-    let at = format::time(explanation.at.as_deref());
+fn text(label: &str, explanation: &DeploymentExplanation, names: &Names) -> String {
+    let at = format::timestamp(explanation.at);
     let head = table::fields(&[
         ("DEPLOYMENT", label.into()),
         ("STATUS", explanation.status.clone()),
@@ -55,15 +43,16 @@ fn text(label: &str, explanation: &Explanation, names: &Names) -> String {
 }
 
 /// Replicas of which the same is to be said are told of once.
-fn grouped(replicas: &[Why], names: &Names) -> Vec<(Vec<u32>, String)> {
+fn grouped(replicas: &[ReplicaExplanation], names: &Names) -> Vec<(Vec<u32>, String)> {
     let mut groups: Vec<(Vec<u32>, String)> = Vec::new();
-    for why in replicas {
-        let facts = why.facts(names).into_iter().map(|fact| format!("  {}", table::clean(&fact)));
-        let text = iter::once(format!("{}.", why.verdict())).chain(facts);
+    for replica in replicas {
+        let facts =
+            why::facts(replica, names).into_iter().map(|fact| format!("  {}", table::clean(&fact)));
+        let text = iter::once(format!("{}.", why::verdict(replica))).chain(facts);
         let text = text.collect::<Vec<_>>().join("\n");
         match groups.iter_mut().find(|(_, other)| *other == text) {
-            Some((numbers, _)) => numbers.push(why.number),
-            None => groups.push((vec![why.number], text)),
+            Some((numbers, _)) => numbers.push(replica.number),
+            None => groups.push((vec![replica.number], text)),
         }
     }
     groups
@@ -93,19 +82,23 @@ fn label_of(numbers: &[u32]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
+    use super::super::super::sample;
     use super::*;
 
     #[test]
     fn replicas_are_told_of_together_where_the_same_is_so() {
-        let explanation: Explanation = serde_json::from_str(
-            r#"{"status":"running","status_reason":"1 of 4 replicas run.","at":"2026-01-02T03:04:05Z",
-                "replicas":[
-                    {"number":0,"verdict":"placed","cluster_id":"c","node":"a"},
-                    {"number":1,"verdict":"not_now","wait":"behind"},
-                    {"number":2,"verdict":"not_now","wait":"behind"},
-                    {"number":3,"verdict":"not_now","wait":"behind"}]}"#,
-        )
-        .unwrap();
+        let placed = json!({"verdict": "placed", "cluster_id": sample::id("c"), "node": "a"});
+        let behind = |number: u32| json!({"number": number, "wait": "behind"});
+        let replicas = [placed, behind(1), behind(2), behind(3)].map(sample::explanation);
+        let explanation = DeploymentExplanation {
+            deployment_id: sample::id("d").parse().unwrap(),
+            at: "2026-01-02T03:04:05Z".parse().unwrap(),
+            status: "running".into(),
+            status_reason: "1 of 4 replicas run.".into(),
+            replicas: replicas.into(),
+        };
         let want = "\
 DEPLOYMENT  web
 STATUS      running

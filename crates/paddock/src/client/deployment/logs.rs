@@ -5,7 +5,8 @@ mod line;
 mod reader;
 mod show;
 
-use serde::Deserialize;
+use model::ClusterId;
+use wire::deployment::{Deployment, ReplicaStatus};
 
 use super::super::call::Call;
 use super::super::error::Error;
@@ -47,39 +48,19 @@ pub(crate) struct Args {
     timestamps: bool,
 }
 
-/// The part of a deployment that its log depends on.
-#[derive(Debug, Deserialize)]
-struct Deployment {
-    status: String,
-    #[serde(default)]
-    status_reason: String,
-    #[serde(default)]
-    image: Option<String>,
-    #[serde(default)]
-    replica_statuses: Vec<Replica>,
+/// The replicas of a deployment.
+fn replicas(deployment: &Deployment) -> &[ReplicaStatus] {
+    deployment.replica_statuses.as_deref().unwrap_or_default()
 }
 
-/// The part of a replica that its log depends on.
-#[derive(Debug, Deserialize)]
-struct Replica {
-    number: u32,
-    status: String,
-    #[serde(default)]
-    cluster_id: Option<String>,
-    #[serde(default)]
-    node: Option<String>,
+/// Where a replica runs.
+fn place(replica: &ReplicaStatus) -> Option<(ClusterId, String)> {
+    replica.cluster_id.zip(replica.node.clone())
 }
 
-impl Replica {
-    /// Where it runs.
-    fn place(&self) -> Option<(String, String)> {
-        self.cluster_id.clone().zip(self.node.clone())
-    }
-
-    /// Whether it says nothing more.
-    fn has_ended(&self) -> bool {
-        matches!(self.status.as_str(), "completed" | "failed")
-    }
+/// Whether a replica says nothing more.
+fn has_ended(replica: &ReplicaStatus) -> bool {
+    matches!(replica.status.as_str(), "completed" | "failed")
 }
 
 /// Whose log is wanted.
@@ -94,7 +75,8 @@ impl Log<'_> {
     async fn look(&self) -> Result<Deployment, Error> {
         let answer = self.api.send(&Call::get(&["deployments", &self.id])).await?;
         let mut deployment: Deployment = self.api.read(&answer)?;
-        deployment.replica_statuses.retain(|replica| self.only.is_none_or(|n| n == replica.number));
+        let is_wanted = |replica: &ReplicaStatus| self.only.is_none_or(|n| n == replica.number);
+        deployment.replica_statuses.iter_mut().for_each(|all| all.retain(is_wanted));
         Ok(deployment)
     }
 
@@ -117,8 +99,8 @@ async fn read(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error>
     let log = Log { api, id: subject.id.clone(), only: args.replica };
     let deployment = log.look().await?;
     check(&deployment, subject.label(), args.replica)?;
-    let replicas = &deployment.replica_statuses;
-    if !replicas.iter().any(|replica| replica.has_ended() || replica.place().is_some()) {
+    let replicas = replicas(&deployment);
+    if !replicas.iter().any(|replica| has_ended(replica) || place(replica).is_some()) {
         let Deployment { status, status_reason, .. } = &deployment;
         printer
             .note(&format!("{} has said nothing yet: {status}: {status_reason}", subject.label()));
@@ -138,7 +120,7 @@ fn check(deployment: &Deployment, label: &str, only: Option<u32>) -> Result<(), 
         return Err(Error::failed_but(what, next));
     }
     match only {
-        Some(number) if deployment.replica_statuses.is_empty() => {
+        Some(number) if replicas(deployment).is_empty() => {
             Err(Error::failed_but(format!("{label} has no replica {number}"), next))
         }
         _ => Ok(()),

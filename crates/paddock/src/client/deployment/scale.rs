@@ -9,7 +9,7 @@ use super::super::error::Error;
 use super::super::http::Api;
 use super::super::print::Printer;
 use super::super::subject::{self, DEPLOYMENT};
-use super::super::wait::{Goal, wait};
+use super::super::wait::{Goal, settle};
 use super::view;
 
 /// Reads a number of replicas. How many are too many, the server says.
@@ -30,12 +30,9 @@ pub(super) async fn run(
     limit: Option<Duration>,
 ) -> Result<(), Error> {
     let subject = subject::find(api, &DEPLOYMENT, which).await?;
-    let path = ["deployments", &subject.id];
-    let mut answer = api.send(&Call::patch(&path, json!({ "replicas": replicas }))).await?;
-    if let Some(limit) = limit {
-        wait(api, &DEPLOYMENT, &subject, Goal::Up, limit).await?;
-        answer = api.send(&Call::get(&path)).await?;
-    }
+    let change = json!({ "replicas": replicas });
+    let answer = api.send(&Call::patch(&["deployments", &subject.id], change)).await?;
+    let answer = settle(api, &DEPLOYMENT, answer, Goal::up(&DEPLOYMENT), limit).await?;
     printer.answer(&answer, || Ok(view::table(&[api.read(&answer)?])))
 }
 

@@ -1,181 +1,99 @@
 //! Deployments as people see them.
 
-use std::collections::BTreeMap;
-
-use serde::Deserialize;
-use serde_json::{Number, Value};
+use wire::deployment::{Deployment, ReplicaStatus};
 
 use super::super::format;
-use super::super::table::{self, Table};
-
-/// The part of a deployment that the client shows.
-#[derive(Debug, Deserialize)]
-pub(super) struct Deployment {
-    id: String,
-    #[serde(default)]
-    name: Option<String>,
-    status: String,
-    #[serde(default)]
-    status_reason: Option<String>,
-    #[serde(default)]
-    cluster_id: Option<String>,
-    #[serde(default)]
-    node: Option<String>,
-    #[serde(default)]
-    image: Option<String>,
-    #[serde(default)]
-    resources: BTreeMap<String, Number>,
-    #[serde(default)]
-    replicas: Option<u64>,
-    #[serde(default)]
-    priority: Option<i64>,
-    #[serde(default)]
-    env: Option<BTreeMap<String, String>>,
-    #[serde(default)]
-    command: Option<Vec<String>>,
-    #[serde(default)]
-    ports: Option<Vec<Value>>,
-    #[serde(default)]
-    labels: BTreeMap<String, String>,
-    #[serde(default)]
-    endpoints: Vec<String>,
-    #[serde(default)]
-    restart: Option<String>,
-    #[serde(default)]
-    run_for: Option<u64>,
-    #[serde(default)]
-    node_selector: BTreeMap<String, String>,
-    #[serde(default)]
-    anti_affinity: bool,
-    #[serde(default)]
-    created_at: Option<String>,
-    #[serde(default)]
-    started_at: Option<String>,
-    #[serde(default)]
-    replica_statuses: Vec<Replica>,
-}
-
-/// The part of a replica that the client shows.
-#[derive(Debug, Deserialize)]
-struct Replica {
-    number: u32,
-    status: String,
-    #[serde(default)]
-    status_reason: Option<String>,
-    #[serde(default)]
-    node: Option<String>,
-    #[serde(default)]
-    endpoints: Vec<String>,
-}
+use super::super::table;
 
 /// One line a deployment.
 pub(super) fn table(deployments: &[Deployment]) -> String {
-    let header = [
-        "ID",
-        "NAME",
-        "STATUS",
-        "CLUSTER",
-        "PRIORITY",
-        "REPLICAS",
-        "IMAGE",
-        "ENDPOINTS",
-        "CREATED",
-        "REASON",
-    ];
-    deployments.iter().fold(Table::new(&header), |table, one| table.row(row(one))).render()
+    table::of(
+        deployments,
+        &[
+            ("ID", |d| d.id.to_string()),
+            ("NAME", |d| d.name.clone()),
+            ("STATUS", |d| d.status.clone()),
+            ("CLUSTER", cluster),
+            ("PRIORITY", |d| d.priority.to_string()),
+            ("REPLICAS", |d| d.replicas.to_string()),
+            ("IMAGE", |d| format::optional(d.image.as_ref())),
+            ("ENDPOINTS", |d| format::join(d.endpoints.clone())),
+            ("CREATED", |d| format::timestamp(d.created_at)),
+            ("REASON", |d| d.status_reason.clone()),
+        ],
+    )
 }
 
-fn row(deployment: &Deployment) -> [String; 10] {
-    [
-        deployment.id.clone(),
-        format::optional(deployment.name.as_ref()),
-        deployment.status.clone(),
-        format::optional(deployment.cluster_id.as_ref()),
-        number(deployment.priority),
-        number(deployment.replicas),
-        format::optional(deployment.image.as_ref()),
-        format::join(deployment.endpoints.clone()),
-        format::time(deployment.created_at.as_deref()),
-        format::optional(deployment.status_reason.as_ref()),
-    ]
+fn cluster(deployment: &Deployment) -> String {
+    deployment.cluster_id.map(|id| id.to_string()).unwrap_or_default()
 }
 
 /// All of one deployment.
 pub(super) fn details(deployment: &Deployment) -> String {
     let fields = fields(deployment);
-    if deployment.replica_statuses.is_empty() {
-        return fields;
+    match deployment.replica_statuses.as_deref() {
+        None | Some([]) => fields,
+        Some(all) => format!("{fields}\n{}", replicas(all)),
     }
-    format!("{fields}\n{}", replicas(&deployment.replica_statuses))
 }
 
-fn replicas(replicas: &[Replica]) -> String {
-    let header = ["REPLICA", "STATUS", "NODE", "ENDPOINTS", "REASON"];
-    let row = |table: Table, replica: &Replica| {
-        table.row([
-            replica.number.to_string(),
-            replica.status.clone(),
-            format::optional(replica.node.as_ref()),
-            format::join(replica.endpoints.clone()),
-            format::optional(replica.status_reason.as_ref()),
-        ])
-    };
-    replicas.iter().fold(Table::new(&header), row).render()
+fn replicas(replicas: &[ReplicaStatus]) -> String {
+    table::of(
+        replicas,
+        &[
+            ("REPLICA", |replica| replica.number.to_string()),
+            ("STATUS", |replica| replica.status.clone()),
+            ("NODE", |replica| format::optional(replica.node.as_ref())),
+            ("ENDPOINTS", |replica| format::join(replica.endpoints.clone())),
+            ("REASON", |replica| replica.status_reason.clone()),
+        ],
+    )
 }
 
 fn fields(deployment: &Deployment) -> String {
-    let spread = if deployment.anti_affinity { "yes" } else { "no" };
     table::fields(&[
-        ("ID", deployment.id.clone()),
-        ("NAME", format::optional(deployment.name.as_ref())),
+        ("ID", deployment.id.to_string()),
+        ("NAME", deployment.name.clone()),
         ("STATUS", deployment.status.clone()),
-        ("REASON", format::optional(deployment.status_reason.as_ref())),
-        ("CLUSTER", format::optional(deployment.cluster_id.as_ref())),
+        ("REASON", deployment.status_reason.clone()),
+        ("CLUSTER", cluster(deployment)),
         ("NODE", format::optional(deployment.node.as_ref())),
         ("IMAGE", format::optional(deployment.image.as_ref())),
-        ("COMMAND", deployment.command.as_deref().unwrap_or_default().join(" ")),
-        ("RESOURCES", format::quantities(&deployment.resources)),
-        ("PRIORITY", number(deployment.priority)),
-        ("REPLICAS", number(deployment.replicas)),
-        ("ENV", deployment.env.as_ref().map(format::pairs).unwrap_or_default()),
-        ("PORTS", ports(deployment.ports.as_deref().unwrap_or_default())),
+        ("COMMAND", deployment.command.join(" ")),
+        ("RESOURCES", format::resources(&deployment.resources)),
+        ("PRIORITY", deployment.priority.to_string()),
+        ("REPLICAS", deployment.replicas.to_string()),
+        ("ENV", format::pairs(&deployment.env)),
+        ("PORTS", format::join(deployment.ports.iter().map(u16::to_string))),
         ("ENDPOINTS", format::join(deployment.endpoints.clone())),
         ("LABELS", format::pairs(&deployment.labels)),
-        ("RESTART", format::optional(deployment.restart.as_ref())),
+        ("RESTART", deployment.restart.clone()),
         ("RUN FOR", deployment.run_for.map(|seconds| format!("{seconds} s")).unwrap_or_default()),
         ("ON LABELS", format::pairs(&deployment.node_selector)),
-        ("SPREAD", spread.into()),
-        ("CREATED", format::time(deployment.created_at.as_deref())),
-        ("STARTED", format::time(deployment.started_at.as_deref())),
+        ("SPREAD", format::yes_or_no(deployment.anti_affinity)),
+        ("CREATED", format::timestamp(deployment.created_at)),
+        ("STARTED", format::timestamp(deployment.started_at)),
     ])
-}
-
-fn ports(ports: &[Value]) -> String {
-    format::join(ports.iter().map(ToString::to_string))
-}
-
-fn number(number: Option<impl ToString>) -> String {
-    number.map(|number| number.to_string()).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
+    use super::super::super::sample;
     use super::*;
 
     fn deployment() -> Deployment {
-        serde_json::from_str(
-            r#"{"id":"9m4e2mr0ui3e8a215n4g","name":"web","status":"queued",
-                "status_reason":"2 cpu short on prod","cluster_id":null,"node":null,
-                "image":"nginx:1","resources":{"cpu":0.5,"ram":268435456},"replicas":2,
-                "priority":-1,"env":{"A":"1"},"command":["sh","-c"],"ports":[80,443],
-                "labels":{},"endpoints":[],"created_at":"2026-01-02T03:04:05Z","started_at":null,
-                "restart":"never","run_for":90,"node_selector":{"zone":"a"},"anti_affinity":true,
-                "replica_statuses":[
-                    {"number":0,"status":"running","status_reason":"It runs.","node":"a",
-                     "endpoints":["127.0.0.1:80"]},
-                    {"number":1,"status":"queued","status_reason":"2 cpu short","node":null}]}"#,
-        )
-        .unwrap()
+        sample::deployment(json!({
+            "id": "9m4e2mr0ui3e8a215n4g", "status_reason": "2 cpu short on prod",
+            "image": "nginx:1", "resources": {"cpu": 0.5, "ram": 268_435_456}, "replicas": 2,
+            "priority": -1, "env": {"A": "1"}, "command": ["sh", "-c"], "ports": [80, 443],
+            "run_for": 90, "node_selector": {"zone": "a"}, "anti_affinity": true,
+            "replica_statuses": [
+                {"number": 0, "status": "running", "status_reason": "It runs.", "node": "a",
+                 "endpoints": ["127.0.0.1:80"]},
+                {"number": 1, "status": "queued", "status_reason": "2 cpu short", "endpoints": []}],
+        }))
     }
 
     #[test]

@@ -9,7 +9,6 @@ use wire::environment::plan::Plan;
 
 use super::plan;
 use super::view;
-use super::wait::{Goal, settle};
 use super::wish::{Wanted, Wish};
 use crate::client::call::Call;
 use crate::client::error::Error;
@@ -19,7 +18,7 @@ use crate::client::print::Printer;
 use crate::client::prompt;
 use crate::client::resources::unique;
 use crate::client::subject::{self, ENVIRONMENT, Subject};
-use crate::client::wait::Wait;
+use crate::client::wait::{Goal, Wait, settle};
 
 /// `paddock env apply`.
 #[derive(clap::Args)]
@@ -90,7 +89,7 @@ pub(super) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<
         Some(there) => change(api, there, &wanted, &args.about, &adopt, hash.as_deref()).await,
     };
     let made = made.map_err(|error| with_next(error, &args.name, &wanted, hash.is_some()))?;
-    let answer = settle(api, made, Goal::Deployed, args.wait.limit()).await?;
+    let answer = settle(api, &ENVIRONMENT, made, Goal::DEPLOYED, args.wait.limit()).await?;
     printer.answer(&answer, || Ok(view::table(&[api.read(&answer)?])))
 }
 

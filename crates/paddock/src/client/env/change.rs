@@ -6,7 +6,6 @@ use wire::environment::Environment;
 use wire::environment::request::Repaired;
 
 use super::view;
-use super::wait::{Goal, settle, wait};
 use crate::client::call::Call;
 use crate::client::error::Error;
 use crate::client::http::{Answer, Api};
@@ -14,7 +13,7 @@ use crate::client::parse;
 use crate::client::print::Printer;
 use crate::client::prompt;
 use crate::client::subject::{self, ENVIRONMENT};
-use crate::client::wait::Wait;
+use crate::client::wait::{Goal, Wait, settle, wait};
 
 /// Which environment, and whether to wait for it.
 #[derive(clap::Args)]
@@ -122,7 +121,7 @@ pub(super) async fn repair(args: Repair, api: &Api, printer: &mut Printer) -> Re
     let Some(limit) = args.wait.limit() else {
         return printer.answer_or_note(&answer, &format!("being mended: {names}"));
     };
-    wait(api, &subject, Goal::Deployed, limit).await?;
+    wait(api, &ENVIRONMENT, &subject, Goal::DEPLOYED, limit).await?;
     printer.answer_or_note(&answer, &format!("mended: {names}"))
 }
 
@@ -137,14 +136,15 @@ pub(super) async fn extend(args: Extend, api: &Api, printer: &mut Printer) -> Re
 pub(super) async fn retry(args: Which, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     let answer = ask(api, &args.which, "retry", None).await?;
     let Environment { status, .. } = api.read(&answer)?;
-    let goal = if status == "destroying" { Goal::Destroyed } else { Goal::Deployed };
-    show(api, printer, &settle(api, answer, goal, args.wait.limit()).await?)
+    let goal = if status == "destroying" { Goal::DESTROYED } else { Goal::DEPLOYED };
+    show(api, printer, &settle(api, &ENVIRONMENT, answer, goal, args.wait.limit()).await?)
 }
 
 /// Stops what goes on.
 pub(super) async fn cancel(args: Which, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     let answer = ask(api, &args.which, "cancel", None).await?;
-    show(api, printer, &settle(api, answer, Goal::Rest, args.wait.limit()).await?)
+    let answer = settle(api, &ENVIRONMENT, answer, Goal::IDLE, args.wait.limit()).await?;
+    show(api, printer, &answer)
 }
 
 /// Destroys it, after a question if there is somebody to ask.
@@ -157,7 +157,7 @@ pub(super) async fn destroy(args: Destroy, api: &Api, printer: &mut Printer) -> 
     let Some(limit) = args.wait.limit() else {
         return printer.answer_or_note(&answer, &format!("{label} is being destroyed"));
     };
-    wait(api, &subject, Goal::Destroyed, limit).await?;
+    wait(api, &ENVIRONMENT, &subject, Goal::DESTROYED, limit).await?;
     printer.answer_or_note(&answer, &format!("{label} is destroyed"))
 }
 

@@ -1,7 +1,7 @@
 //! Events as people see them.
 
-use serde::Deserialize;
 use serde_json::Value;
+use wire::event::Event;
 
 use super::super::format;
 use super::super::table::{self, Table};
@@ -9,21 +9,6 @@ use super::super::table::{self, Table};
 const HEADER: [&str; 6] = ["SEQ", "AT", "TYPE", "SUBJECT", "ACTOR", "DETAIL"];
 /// Widths that nearly all events fit in, for when the rows to come are not known.
 const WIDTHS: [usize; 5] = [6, 20, 25, 20, 25];
-
-/// The part of an event that the client shows.
-#[derive(Debug, Deserialize)]
-pub(super) struct Event {
-    pub(super) seq: u64,
-    at: String,
-    #[serde(default)]
-    actor: Option<String>,
-    #[serde(rename = "type")]
-    type_: String,
-    #[serde(default)]
-    subject: Option<String>,
-    #[serde(default)]
-    data: Value,
-}
 
 /// One line an event.
 pub(super) fn table(events: &[Event]) -> String {
@@ -43,10 +28,10 @@ pub(super) fn line(event: &Event) -> String {
 fn row(event: &Event) -> [String; 6] {
     [
         event.seq.to_string(),
-        format::time(Some(&event.at)),
-        event.type_.clone(),
-        format::optional(event.subject.as_ref()),
-        format::optional(event.actor.as_ref()),
+        format::timestamp(event.at),
+        event.change.clone(),
+        event.subject.clone(),
+        event.actor.clone(),
         detail(&event.data),
     ]
 }

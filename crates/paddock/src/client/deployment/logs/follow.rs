@@ -10,6 +10,7 @@ use base::Instant;
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, AbortHandle, BoxStream, SelectAll};
 use tokio::time::timeout_at;
+use wire::deployment::Deployment;
 
 use super::super::super::error::Error;
 use super::super::super::lines::{End, Lines};
@@ -17,7 +18,7 @@ use super::super::super::print::Printer;
 use super::line::Line;
 use super::reader::{Opening, Reader};
 use super::show::Show;
-use super::{Deployment, Log};
+use super::{Log, replicas};
 
 /// How often the deployment is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -92,7 +93,7 @@ impl<'a> Follow<'a> {
 
     /// Opens what can be read now, and closes what has no more to say.
     async fn enter(&mut self, deployment: &Deployment) -> Result<(), Error> {
-        let replicas = &deployment.replica_statuses;
+        let replicas = replicas(deployment);
         if replicas.len() > MAX_FOLLOWED {
             return Err(Error::failed_but(
                 format!("at most {MAX_FOLLOWED} of {} replicas can be followed", replicas.len()),

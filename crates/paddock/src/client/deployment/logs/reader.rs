@@ -1,11 +1,13 @@
 //! How far the log of one replica has been read, and what to do next. Knows no connections.
 
-use model::Time;
+use model::log::Cursor;
+use model::{ClusterId, Time};
+use wire::deployment::ReplicaStatus;
 
 use super::super::super::call::Call;
 use super::super::super::lines::End;
-use super::Replica;
 use super::line::Line;
+use super::{has_ended, place};
 
 /// After so many looks, an open log whose replica has ended or moved is not waited for any more.
 const PATIENCE: u8 = 2;
@@ -26,10 +28,10 @@ pub(super) enum Opening {
 pub(super) struct Reader {
     tail: Option<u32>,
     /// Where to go on; it means something only where the replica then was.
-    cursor: Option<String>,
-    place: Option<(String, String)>,
+    cursor: Option<Cursor>,
+    place: Option<(ClusterId, String)>,
     /// The last line that was shown.
-    last: Option<(Option<Time>, String)>,
+    last: Option<(Time, String)>,
     /// Since it was opened, nothing new has come.
     is_joining: bool,
     /// How often it was open for no reason.
@@ -51,8 +53,8 @@ impl Reader {
     }
 
     /// What to do, now that the replica is so.
-    pub(super) fn next(&mut self, replica: &Replica, is_open: bool) -> Opening {
-        let (place, has_ended) = (replica.place(), replica.has_ended());
+    pub(super) fn next(&mut self, replica: &ReplicaStatus, is_open: bool) -> Opening {
+        let (place, has_ended) = (place(replica), has_ended(replica));
         if is_open {
             let is_stale = (has_ended && !self.is_last) || (!has_ended && place != self.place);
             self.stale_looks = if is_stale { self.stale_looks + 1 } else { 0 };
@@ -82,14 +84,14 @@ impl Reader {
     /// Takes a line, and tells whether it is new: where a cursor is no longer known, the server
     /// begins again.
     pub(super) fn take(&mut self, line: &Line) -> bool {
+        let line = &line.said;
         self.cursor = Some(line.next.clone());
-        let at = line.at.parse::<Time>().ok();
-        if self.is_joining && self.last.as_ref().is_some_and(|last| is_known(last, at, &line.text))
-        {
+        let is_known = |last| is_known(last, line.at, &line.text);
+        if self.is_joining && self.last.as_ref().is_some_and(is_known) {
             return false;
         }
         self.is_joining = false;
-        self.last = Some((at, line.text.clone()));
+        self.last = Some((line.at, line.text.clone()));
         true
     }
 
@@ -100,24 +102,28 @@ impl Reader {
 }
 
 /// Whether a line is the last one that was shown, or was said before it.
-fn is_known(last: &(Option<Time>, String), at: Option<Time>, text: &str) -> bool {
-    let (last_at, last_text) = last;
-    last_at.zip(at).is_some_and(|(last, this)| this < last || (this == last && text == last_text))
+fn is_known((last_at, last_text): &(Time, String), at: Time, text: &str) -> bool {
+    at < *last_at || (at == *last_at && text == last_text)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
+    use super::super::super::super::sample;
     use super::*;
 
-    fn replica(status: &str, node: Option<&str>) -> Replica {
-        let cluster_id = node.map(|_| "c".to_owned());
-        let (status, node) = (status.to_owned(), node.map(Into::into));
-        Replica { number: 0, status, cluster_id, node }
+    fn replica(status: &str, node: Option<&str>) -> ReplicaStatus {
+        let cluster_id = node.map(|_| sample::id("c"));
+        sample::replica(json!({"status": status, "cluster_id": cluster_id, "node": node}))
     }
 
     fn line(second: u32, text: &str) -> Line {
-        let at = format!("2026-01-02T03:04:{second:02}Z");
-        Line { replica: 0, at, text: text.into(), next: format!("n{second}"), raw: String::new() }
+        let said = json!({
+            "replica": 0, "at": format!("2026-01-02T03:04:{second:02}Z"), "source": "stdout",
+            "text": text, "next": format!("n{second}"),
+        });
+        Line::read(said.to_string().as_bytes()).unwrap()
     }
 
     fn query(reader: &Reader) -> Vec<(&'static str, String)> {

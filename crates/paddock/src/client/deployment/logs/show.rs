@@ -35,9 +35,10 @@ impl Show {
     }
 
     fn text(self, line: &Line) -> String {
-        let at = if self.timestamps { format!("{} ", line.at) } else { String::new() };
-        let number = if self.numbers { format!("[{}] ", line.replica) } else { String::new() };
-        let said = if self.is_terminal { table::tame(&line.text) } else { line.text.clone() };
+        let at = if self.timestamps { format!("{} ", line.said.at) } else { String::new() };
+        let number = if self.numbers { format!("[{}] ", line.said.replica) } else { String::new() };
+        let said =
+            if self.is_terminal { table::tame(&line.said.text) } else { line.said.text.clone() };
         format!("{at}{number}{said}")
     }
 }
