@@ -91,7 +91,7 @@ pub(crate) async fn admin_instance_update(
     let (mut now, step) = check(&seen, &change, against)
         .map_err(|refused| Error::new(refused.code, refused.reason))?;
     match step {
-        Some((to, reason)) => instance::advance(&mut tx, &mut now, to, &reason).await?,
+        Some((to, reason)) => instance::transition(&mut tx, &mut now, to, &reason).await?,
         None => instance::save(&mut tx, &mut now, "updated").await?,
     }
     tx.commit().await?;
