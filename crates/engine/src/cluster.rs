@@ -13,8 +13,9 @@ use model::cluster::{Ask, Cluster, Patience, Provider, Status, Step, Voice};
 use model::event::Actor;
 use model::work::Next;
 use model::{ClusterId, Time};
-use store::{Db, Read, Scope, Tx, lease};
+use store::{Db, Read, Scope, lease};
 
+use crate::held::{Held, existing};
 use crate::placement::Outlook;
 use crate::{Error, Reconcile, local_agent};
 
@@ -66,16 +67,14 @@ impl Terraform {
         let mut tx = self.db.begin(Actor::Worker(Self::NAME)).await?;
         // Whoever gives up what is on a cluster must not meet its return.
         store::cluster::lock(&mut tx, id).await?;
-        let mut cluster = match store::cluster::get(&mut tx, Scope::All, id).await {
-            Err(store::Error::NotFound { .. }) => return Ok(None),
-            other => other?,
-        };
+        let found = store::cluster::get(&mut tx, Scope::All, id).await;
+        let Some(mut cluster) = existing(found)? else { return Ok(None) };
         let (seen, now) = (cluster.status, tx.now());
         let agent = self.voice(&mut tx, &cluster, now).await?;
         let last = loop {
             match self.patience.next_step(&cluster, agent, now) {
                 Step::Move(to, reason) => {
-                    cluster = store::cluster::set_status(&mut tx, &cluster, to, &reason).await?;
+                    store::cluster::transition(&mut tx, &mut cluster, to, reason).await?;
                 }
                 Step::Delete => {
                     store::cluster::delete(&mut tx, &cluster).await?;
@@ -91,19 +90,9 @@ impl Terraform {
         Ok(Some((cluster, agent, last)))
     }
 
-    /// A transaction in which the cluster is what it was and stays that; none if it no longer is.
-    async fn still(&self, seen: &Cluster) -> Result<Option<Tx>, Error> {
-        let mut tx = self.db.begin(Actor::Worker(Self::NAME)).await?;
-        store::cluster::lock(&mut tx, seen.id).await?;
-        let now = match store::cluster::get(&mut tx, Scope::All, seen.id).await {
-            Err(store::Error::NotFound { .. }) => return Ok(None),
-            other => other?,
-        };
-        let is_same = now.status == seen.status
-            && now.status_since == seen.status_since
-            && now.unreachable_at == seen.unreachable_at
-            && now.draining_at == seen.draining_at;
-        Ok(is_same.then_some(tx))
+    /// The cluster in a transaction; none if it is no longer what it was.
+    async fn still(&self, seen: &Cluster) -> Result<Option<Held<Cluster>>, Error> {
+        Held::take(&self.db, Self::NAME, seen).await
     }
 
     /// What is to be done for a cluster that stays where it is; when to look again.

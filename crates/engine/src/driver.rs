@@ -8,7 +8,11 @@ use std::time::Duration;
 use base::task::Tasks;
 use base::{Stop, entropy};
 use futures_util::FutureExt;
+use model::cluster::Cluster;
+use model::environment::Environment;
 use model::event::Actor;
+use model::instance::Instance;
+use model::resource::Resource;
 use model::work::{Lane, Next};
 use model::{Time, backoff};
 use store::work::Claim;
@@ -205,11 +209,11 @@ impl Driver {
     async fn resync(&self) {
         let woken = async {
             let mut tx = self.db.begin(Actor::Worker("driver")).await?;
-            store::cluster::resync(&mut tx).await?;
-            store::instance::resync(&mut tx).await?;
+            store::resync::<Cluster>(&mut tx).await?;
+            store::resync::<Instance>(&mut tx).await?;
             store::pool::resync(&mut tx).await?;
-            store::environment::resync(&mut tx).await?;
-            store::resource::resync(&mut tx).await?;
+            store::resync::<Environment>(&mut tx).await?;
+            store::resync::<Resource>(&mut tx).await?;
             tx.commit().await
         };
         if let Err(error) = woken.await {

@@ -70,7 +70,7 @@ impl Environments {
         if let Some((to, reason)) = &turn.outcome {
             now.progress = turn.progress;
             now.is_cancelled = false;
-            store::environment::advance(&mut tx, &mut now, *to, reason).await?;
+            store::environment::transition(&mut tx, &mut now, *to, reason).await?;
             wake_all(&mut tx, &now).await?;
         } else {
             store::environment::explain(&mut tx, &mut now, &turn.words, turn.progress).await?;
@@ -136,10 +136,10 @@ async fn begin(tx: &mut Tx, status: Status, one: &mut Resource) -> Result<(), Er
             return Ok(store::resource::delete(tx, one, "Nothing was made for it.").await?);
         }
         let to = resource::Status::Destroying;
-        return Ok(store::resource::advance(tx, one, to, "It is taken away.").await?);
+        return Ok(store::resource::transition(tx, one, to, "It is taken away.").await?);
     }
     let to = resource::Status::Planning;
-    Ok(store::resource::advance(tx, one, to, "What has to be done is found out.").await?)
+    Ok(store::resource::transition(tx, one, to, "What has to be done is found out.").await?)
 }
 
 impl Reconcile for Environments {

@@ -27,14 +27,14 @@ use std::time::Duration;
 use base::entropy;
 use model::cluster::Cluster;
 use model::deployment::Deployment;
-use model::event::Actor;
 use model::instance::{Instance, Status};
 use model::kind::Kind;
 use model::work::Next;
 use model::{InstanceId, Time};
-use store::{Db, Scope, Tx};
+use store::{Db, Scope};
 
 use self::sign_in::Trouble;
+use crate::held::{Held, existing};
 use crate::rules::Rules;
 use crate::{Error, Reconcile};
 use port::{Dns, Fault, Seal, Sso};
@@ -101,31 +101,31 @@ impl Instances {
         }
     }
 
-    /// A transaction of the worker that acts on this status, and the instance in it, which nobody else
-    /// changes; none if it moved on meanwhile.
-    async fn still(&self, seen: &Instance) -> Result<Option<(Tx, Instance)>, Error> {
-        let mut tx = self.db.begin(Actor::Worker(worker(seen.status))).await?;
-        let taken = there(store::instance::take(&mut tx, Scope::All, seen.id).await)?;
-        let Some(now) = taken else { return Ok(None) };
-        let is_same = now.status == seen.status && now.status_since == seen.status_since;
-        Ok(is_same.then_some((tx, now)))
+    /// The instance in a transaction of the worker that acts on its status; none if it moved on meanwhile.
+    async fn still(&self, seen: &Instance) -> Result<Option<Held<Instance>>, Error> {
+        Held::take(&self.db, worker(seen.status), seen).await
     }
 
-    /// Says why an instance is where it is.
+    /// Changes why an instance is in its status.
     async fn explain(&self, seen: &Instance, reason: &str) -> Result<(), Error> {
         if seen.status_reason == reason {
             return Ok(());
         }
-        let Some((mut tx, mut now)) = self.still(seen).await? else { return Ok(()) };
-        store::instance::explain(&mut tx, &mut now, reason).await?;
-        Ok(tx.commit().await?)
+        let Some(mut held) = self.still(seen).await? else { return Ok(()) };
+        held.explain(reason).await?;
+        held.commit().await
     }
 
-    /// Moves an instance on, if it is still where it was.
-    async fn advance(&self, seen: &Instance, to: Status, reason: &str) -> Result<Outcome, Error> {
-        if let Some((mut tx, mut now)) = self.still(seen).await? {
-            store::instance::advance(&mut tx, &mut now, to, reason).await?;
-            tx.commit().await?;
+    /// Moves an instance to another status, if it is still in the one that was seen.
+    async fn transition(
+        &self,
+        seen: &Instance,
+        to: Status,
+        reason: &str,
+    ) -> Result<Outcome, Error> {
+        if let Some(mut held) = self.still(seen).await? {
+            held.transition(to, reason).await?;
+            held.commit().await?;
         }
         Ok(Outcome::Moved)
     }
@@ -135,7 +135,7 @@ impl Instances {
         if let Fault::Refused(reason) = fault
             && seen.status.may_become(Status::Failed)
         {
-            return self.advance(seen, Status::Failed, &format!("{what}: {reason}")).await;
+            return self.transition(seen, Status::Failed, &format!("{what}: {reason}")).await;
         }
         self.explain(seen, &format!("Waits for {what}: {fault}")).await?;
         Ok(Outcome::Wait(Next::At(self.soon(LOOK_AGAIN))))
@@ -152,13 +152,13 @@ impl Instances {
     /// What holds the capacity of an instance, if there is something.
     async fn deployment_of(&self, seen: &Instance) -> Result<Option<Deployment>, Error> {
         let Some(id) = seen.deployment_id else { return Ok(None) };
-        there(store::deployment::get(&mut self.db.read().await?, Scope::All, id).await)
+        existing(store::deployment::get(&mut self.db.read().await?, Scope::All, id).await)
     }
 
     /// The cluster of an instance, if it has one that still is.
     async fn cluster_of(&self, seen: &Instance) -> Result<Option<Cluster>, Error> {
         let Some(id) = seen.cluster_id else { return Ok(None) };
-        there(store::cluster::get(&mut self.db.read().await?, Scope::All, id).await)
+        existing(store::cluster::get(&mut self.db.read().await?, Scope::All, id).await)
     }
 
     /// A little before or after that time from now, so that not all come at once.
@@ -169,15 +169,6 @@ impl Instances {
 
     fn domain<'a>(&'a self, kind: &'a Kind) -> &'a str {
         kind.base_domain(self.outside.domain.as_deref())
-    }
-}
-
-/// What was found, if it is there. Only a database that says so makes something not there.
-fn there<T>(found: Result<T, store::Error>) -> Result<Option<T>, Error> {
-    match found {
-        Ok(found) => Ok(Some(found)),
-        Err(store::Error::NotFound { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
     }
 }
 
@@ -201,7 +192,7 @@ impl Reconcile for Instances {
         let id: InstanceId = key.parse().map_err(|_| Error::Key(key.to_owned()))?;
         for _ in 0..MOST_STEPS {
             let found = store::instance::get(&mut self.db.read().await?, Scope::All, id).await;
-            let Some(seen) = there(found)? else { return Ok(Next::Rest) };
+            let Some(seen) = existing(found)? else { return Ok(Next::Rest) };
             if let Outcome::Wait(next) = self.step(&seen).await? {
                 return Ok(next);
             }

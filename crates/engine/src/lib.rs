@@ -11,6 +11,7 @@ mod driver;
 pub mod environment;
 pub mod executor;
 pub mod finding;
+mod held;
 pub mod housekeeping;
 pub mod instance;
 pub mod local_agent;

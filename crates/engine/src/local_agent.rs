@@ -46,7 +46,7 @@ async fn give_back(db: &Db, holder: &str) -> store::Result<()> {
 async fn wake_clusters(db: &Db) {
     let woken = async {
         let mut tx = db.begin(Actor::Agent).await?;
-        store::cluster::resync(&mut tx).await?;
+        store::resync::<model::cluster::Cluster>(&mut tx).await?;
         tx.commit().await
     };
     if let Err(error) = woken.await {

@@ -65,14 +65,17 @@ impl Status {
                 next,
                 Queued | Starting | Running | Completed | Failed | Preempted | Deleting
             ),
-            Starting => {
-                matches!(next, Queued | Running | Completed | Failed | Preempted | Deleting)
-            }
-            Running => {
-                matches!(next, Queued | Starting | Completed | Failed | Preempted | Deleting)
-            }
+            // Scheduled again when it gets another program where it is.
+            Starting => matches!(
+                next,
+                Queued | Scheduled | Running | Completed | Failed | Preempted | Deleting
+            ),
+            Running => matches!(
+                next,
+                Queued | Scheduled | Starting | Completed | Failed | Preempted | Deleting
+            ),
             Preempted => matches!(next, Scheduled | Failed | Deleting),
-            Failed | Completed => next == Deleting,
+            Failed | Completed => matches!(next, Scheduled | Deleting),
             Deleting => false,
         }
     }
@@ -362,6 +365,7 @@ mod tests {
             &[Queued, Scheduled, Starting, Running, Completed, Deleting][..],
             &[Running, Preempted, Scheduled, Starting, Failed, Deleting],
             &[Queued, Deleting],
+            &[Running, Scheduled, Starting, Scheduled, Running],
         ] {
             assert!(path.windows(2).all(|step| step[0].may_become(step[1])), "{path:?}");
         }

@@ -14,23 +14,107 @@ use model::event::Kind;
 use model::work::{Key, Lane};
 use model::{ClusterId, OrganizationId, Place, Resources, Time};
 
-use crate::db::{Json, Row, Select, params, readable, sql};
-use crate::deployment::{losing, reserving};
-use crate::{Error, Page, Read, Result, Scope, Tx, capacity, event, work};
+use serde::Serialize;
 
+use crate::db::{Json, Param, Row, Select, Value, json, params, readable, sql};
+use crate::deployment::{losing, reserving};
+use crate::status::{self, Lifecycle, status_row};
+use crate::subject::{self, Id, Subject, by_id};
+use crate::{Error, Read, Result, Scope, Tx, capacity, work};
+
+pub use crate::status::{explain, save, transition};
+pub use crate::subject::{count, list};
 pub use drain::{drain, undrain};
+
+by_id!(ClusterId: get(Read));
 
 /// The worker that brings clusters to `ready`.
 pub const WORKER: &str = "cluster";
 
 macro_rules! columns {
     () => {
-        "c.id, c.organization_id, c.name, c.provider, c.settings, c.cloud_provider, c.region, c.labels, \
-         c.nodes, c.status, c.status_reason, c.status_since, c.draining_at, c.is_forced, c.heard_at, c.agent_version, c.agent_runtime, c.unreachable_at, \
-         c.foreign_id, c.hosting, c.pool, c.deployments, c.generation, c.created_by, c.created_at, c.updated_at, p.node, p.kind, p.total, p.used, p.manual"
+        "id, organization_id, name, provider, settings, cloud_provider, region, labels, nodes, status, \
+         status_reason, status_since, draining_at, is_forced, heard_at, agent_version, agent_runtime, \
+         unreachable_at, foreign_id, hosting, pool, deployments, generation, created_by, created_at, \
+         updated_at, node, kind, total, used, manual"
     };
 }
 use columns;
+
+impl Subject for Cluster {
+    type Id = ClusterId;
+    const KIND: Kind = Kind::Cluster;
+    const TABLE: &'static str = "cluster";
+    const COLUMNS: &'static str = columns!();
+    const VISIBLE: &'static str = "(organization_id = ? OR organization_id IS NULL)";
+    const JOIN: &'static str =
+        ") AS one LEFT JOIN capacity ON cluster_id = id ORDER BY id, node, kind";
+
+    fn from_row(row: Row) -> Result<Self> {
+        let (mut cluster, labels, row) = read_cluster(row)?;
+        add(&mut cluster, &labels, row)?;
+        Ok(cluster)
+    }
+
+    /// Rows of one cluster follow each other, one per node and resource type.
+    fn from_rows(rows: Vec<Row>) -> Vec<Self> {
+        let mut clusters: Vec<Cluster> = Vec::new();
+        for (cluster, labels, row) in readable(rows, read_cluster) {
+            if clusters.last().is_none_or(|last| last.id != cluster.id) {
+                clusters.push(cluster);
+            }
+            if let Some(cluster) = clusters.last_mut()
+                && let Err(error) = add(cluster, &labels, row)
+            {
+                tracing::error!(cluster = %cluster.id, %error, "a row is left out");
+            }
+        }
+        clusters
+    }
+}
+
+impl Id for ClusterId {
+    type Subject = Cluster;
+}
+
+impl Lifecycle for Cluster {
+    status_row!(Status);
+    const WORKER: &'static str = WORKER;
+    const RESTLESS: &'static str = "(status <> 'ready' OR provider <> 'local')";
+    const EXPLAINED: &'static str = "explained";
+
+    fn columns(&self) -> Vec<(&'static str, Value<'_>)> {
+        vec![
+            ("name", self.name.value()),
+            ("labels", self.labels.value()),
+            ("settings", json(&self.settings)),
+            ("draining_at", self.draining_at.value()),
+            ("unreachable_at", self.unreachable_at.value()),
+            ("is_forced", self.is_forced.value()),
+            ("generation", self.generation.value()),
+        ]
+    }
+
+    fn told(&self) -> impl Serialize + Send + Sync {
+        self
+    }
+
+    async fn entered(&mut self, tx: &mut Tx) -> Result<()> {
+        self.unreachable_at = (self.status == Status::Unreachable).then_some(tx.now());
+        Ok(())
+    }
+
+    async fn retake(&self, tx: &mut Tx) -> Result<Self> {
+        take_lock(tx, self.id).await
+    }
+
+    fn is_still(&self, seen: &Self) -> bool {
+        self.status == seen.status
+            && self.status_since == seen.status_since
+            && self.unreachable_at == seen.unreachable_at
+            && self.draining_at == seen.draining_at
+    }
+}
 
 /// Which clusters are wanted.
 #[derive(Debug, Clone, Default)]
@@ -92,27 +176,6 @@ fn labels_of(nodes: &[NewNode]) -> BTreeMap<&str, &BTreeMap<String, String>> {
     nodes.iter().map(|node| (node.name.as_str(), &node.labels)).collect()
 }
 
-/// One cluster that may be seen.
-pub async fn get(read: &mut Read, scope: Scope, id: ClusterId) -> Result<Cluster> {
-    let own = scope.organization();
-    let select = Select::new(concat!(
-        "SELECT ",
-        columns!(),
-        " FROM cluster c LEFT JOIN capacity p ON p.cluster_id = c.id WHERE c.deleted_at IS NULL"
-    ));
-    let rows = select
-        .and("c.id = ?", Some(&id))
-        .and("(c.organization_id = ? OR c.organization_id IS NULL)", own.as_ref())
-        .text(" ORDER BY p.node, p.kind")
-        .all(read)
-        .await?;
-    let is_there = !rows.is_empty();
-    match from_rows(rows)?.into_iter().next() {
-        None if is_there => Err(Error::Broken(format!("the cluster {id} can't be read"))),
-        found => found.ok_or_else(|| Error::not_found("cluster", id)),
-    }
-}
-
 /// One cluster that may be changed.
 pub async fn get_own(read: &mut Read, scope: Scope, id: ClusterId) -> Result<Cluster> {
     let cluster = get(read, scope, id).await?;
@@ -130,10 +193,10 @@ pub async fn find_shared(read: &mut Read, name: &str) -> Result<Option<Cluster>>
     let sql = sql!(
         "SELECT ",
         columns!(),
-        " FROM cluster c LEFT JOIN capacity p ON p.cluster_id = c.id ",
-        "WHERE c.organization_id IS NULL AND c.name = $1 AND c.deleted_at IS NULL ORDER BY c.id, p.node, p.kind"
+        " FROM cluster LEFT JOIN capacity ON cluster_id = id ",
+        "WHERE organization_id IS NULL AND name = $1 AND deleted_at IS NULL ORDER BY id, node, kind"
     );
-    Ok(from_rows(read.all(sql, params![name]).await?)?.into_iter().next())
+    Ok(Cluster::from_rows(read.all(sql, params![name]).await?).into_iter().next())
 }
 
 /// The clusters that a pool has made.
@@ -141,57 +204,22 @@ pub(crate) async fn of_pool(read: &mut Read, pool: &str) -> Result<Vec<Cluster>>
     let sql = sql!(
         "SELECT ",
         columns!(),
-        " FROM cluster c LEFT JOIN capacity p ON p.cluster_id = c.id ",
-        "WHERE c.pool = $1 AND c.deleted_at IS NULL ORDER BY c.id, p.node, p.kind"
+        " FROM cluster LEFT JOIN capacity ON cluster_id = id ",
+        "WHERE pool = $1 AND deleted_at IS NULL ORDER BY id, node, kind"
     );
-    from_rows(read.all(sql, params![pool]).await?)
+    Ok(Cluster::from_rows(read.all(sql, params![pool]).await?))
 }
 
-/// A part of the clusters that may be seen.
-pub async fn list(
-    read: &mut Read,
-    scope: Scope,
-    filter: &Filter,
-    page: &Page,
-) -> Result<Vec<Cluster>> {
-    let select = Select::new(concat!(
-        "SELECT ",
-        columns!(),
-        " FROM (SELECT * FROM cluster WHERE deleted_at IS NULL"
-    ));
-    let own = scope.organization();
-    let rows = restricted(select, own.as_ref(), filter)
-        .and("id > ?", page.after.as_ref())
-        .then("ORDER BY id LIMIT ?", &page.limit)
-        .then("OFFSET ?", &page.skip)
-        .text(") c LEFT JOIN capacity p ON p.cluster_id = c.id ORDER BY c.id, p.node, p.kind")
-        .all(read)
-        .await?;
-    from_rows(rows)
-}
+impl subject::Filter for Filter {
+    type Subject = Cluster;
 
-/// How many clusters that may be seen there are.
-pub async fn count(read: &mut Read, scope: Scope, filter: &Filter) -> Result<i64> {
-    let select = Select::new("SELECT COUNT(*) FROM cluster WHERE deleted_at IS NULL");
-    let own = scope.organization();
-    let rows = restricted(select, own.as_ref(), filter).all(read).await?;
-    rows.into_iter().next().map_or(Ok(0), |mut row| row.take())
-}
-
-fn restricted<'a>(
-    select: Select<'a>,
-    own: Option<&'a OrganizationId>,
-    filter: &'a Filter,
-) -> Select<'a> {
-    let visible = if filter.only_own {
-        "organization_id = ? AND status NOT IN ('deprovisioning', 'cleanup')"
-    } else {
-        "(organization_id = ? OR organization_id IS NULL)"
-    };
-    select
-        .and(visible, own)
-        .and("status = ?", filter.status.as_ref())
-        .and("name = ?", filter.name.as_ref())
+    fn restrict<'a>(&'a self, select: Select<'a>, own: Option<&'a OrganizationId>) -> Select<'a> {
+        let only = "organization_id = ? AND status NOT IN ('deprovisioning', 'cleanup')";
+        select
+            .and(only, own.filter(|_| self.only_own))
+            .and("status = ?", self.status.as_ref())
+            .and("name = ?", self.name.as_ref())
+    }
 }
 
 /// Changes what users wrote on a cluster.
@@ -201,23 +229,17 @@ pub async fn set_words(
     name: Option<&str>,
     labels: Option<&BTreeMap<String, String>>,
 ) -> Result<Cluster> {
-    lock(tx, id).await?;
-    let now = tx.now();
-    tx.run(
-        sql!(
-            "UPDATE cluster SET name = COALESCE($2, name), labels = COALESCE($3, labels), ",
-            "generation = generation + 1, updated_at = $4 WHERE id = $1"
-        ),
-        params![id, name, labels, now],
-    )
-    .await?;
-    note(tx, id, "updated").await
+    let mut now = take_lock(tx, id).await?;
+    now.name = name.map_or(now.name, str::to_owned);
+    now.labels = labels.cloned().unwrap_or(now.labels);
+    now.generation += 1;
+    save(tx, &mut now, "updated").await?;
+    Ok(now)
 }
 
 /// Gives a cluster that is one node its totals. What waits may fit now.
 pub async fn set_total(tx: &mut Tx, id: ClusterId, total: &Resources) -> Result<Cluster> {
-    lock(tx, id).await?;
-    let now = get(tx, Scope::All, id).await?;
+    let now = take_lock(tx, id).await?;
     let [node] = now.nodes.as_slice() else {
         return Err(Error::Conflict(format!(
             "the cluster {} has several nodes: change what each of them has",
@@ -265,37 +287,6 @@ pub(crate) async fn freed(tx: &mut Tx, id: ClusterId) -> Result<()> {
     note(tx, id, "capacity_freed").await.map(drop)
 }
 
-/// Moves a cluster on, with the reason. A step that its lifecycle does not have is a bug.
-pub async fn set_status(
-    tx: &mut Tx,
-    cluster: &Cluster,
-    to: Status,
-    reason: &str,
-) -> Result<Cluster> {
-    if !cluster.status.may_become(to) {
-        return Err(Error::Broken(format!("a cluster can't go from {} to {to}", cluster.status)));
-    }
-    let now = tx.now();
-    let unreachable_at = (to == Status::Unreachable).then_some(now);
-    let moved = tx
-        .run(
-            sql!(
-                "UPDATE cluster SET status = $3, status_reason = $4, status_since = $5, ",
-                "updated_at = $5, unreachable_at = $6 ",
-                "WHERE id = $1 AND status = $2 AND deleted_at IS NULL"
-            ),
-            params![cluster.id, cluster.status, to, reason, now, unreachable_at],
-        )
-        .await?;
-    if moved == 0 {
-        return Err(Error::Conflict(format!(
-            "the cluster {} is no longer {}",
-            cluster.id, cluster.status
-        )));
-    }
-    note(tx, cluster.id, to.as_str()).await
-}
-
 /// Notes that a cluster's agent has spoken; not if it did less than `apart` ago and nobody waits for
 /// it. Nothing goes to the log: whoever waits for the agent is woken, all others look when it is due.
 pub async fn hear(
@@ -323,19 +314,6 @@ pub async fn hear(
     Ok(())
 }
 
-/// Says why a cluster is where it is, if that is news.
-pub async fn explain(tx: &mut Tx, cluster: &Cluster, reason: &str) -> Result<()> {
-    let now = tx.now();
-    let sql = sql!(
-        "UPDATE cluster SET status_reason = $3, updated_at = $4 WHERE id = $1 AND status = $2 ",
-        "AND status_reason <> $3 AND deleted_at IS NULL"
-    );
-    if tx.run(sql, params![cluster.id, cluster.status, reason, now]).await? > 0 {
-        note(tx, cluster.id, "explained").await?;
-    }
-    Ok(())
-}
-
 /// Keeps what a provider says of what it made.
 pub async fn set_made(
     tx: &mut Tx,
@@ -358,22 +336,24 @@ pub async fn set_made(
 
 /// Changes what a cluster's provider is told. Its worker has that be so.
 pub async fn set_settings(tx: &mut Tx, id: ClusterId, settings: &Settings) -> Result<Cluster> {
-    lock(tx, id).await?;
-    let sql = sql!("UPDATE cluster SET settings = $2 WHERE id = $1");
-    tx.run(sql, params![id, Json(settings)]).await?;
-    count_change(tx, id).await?;
-    note(tx, id, "updated").await
+    let mut now = take_lock(tx, id).await?;
+    now.settings = settings.clone();
+    now.generation += 1;
+    save(tx, &mut now, "updated").await?;
+    Ok(now)
 }
 
-/// Has a cluster that failed be tried again.
+/// Retries a cluster that failed.
 pub async fn retry(tx: &mut Tx, cluster: &Cluster) -> Result<Cluster> {
-    if cluster.status != Status::Failed {
+    let mut now = take_lock(tx, cluster.id).await?;
+    if now.status != Status::Failed {
         return Err(Error::Conflict(format!(
             "the cluster {} is {}; only one that is failed can be tried again",
-            cluster.name, cluster.status
+            now.name, now.status
         )));
     }
-    set_status(tx, cluster, Status::Accepted, "It is tried again, as was asked for.").await
+    transition(tx, &mut now, Status::Accepted, "It is tried again, as was asked for.").await?;
+    Ok(now)
 }
 
 /// Asks for a cluster's end; not while deployments exist. No deployment can come after this.
@@ -381,44 +361,34 @@ pub async fn retry(tx: &mut Tx, cluster: &Cluster) -> Result<Cluster> {
 /// What was given up on one that is lost does not keep it: its agent may never come back. One that
 /// is forced goes even if what was made for it can't be taken away.
 pub async fn request_delete(tx: &mut Tx, cluster: &Cluster, is_forced: bool) -> Result<Cluster> {
-    if is_forced && !cluster.is_forced {
-        let sql = sql!("UPDATE cluster SET is_forced = 1 WHERE id = $1");
-        tx.run(sql, params![cluster.id]).await?;
-    }
-    if cluster.status.is_leaving() {
+    let mut now = take_lock(tx, cluster.id).await?;
+    if now.status.is_leaving() {
         if is_forced {
-            return note(tx, cluster.id, "forced").await;
+            now.is_forced = true;
+            save(tx, &mut now, "forced").await?;
         }
-        return Ok(cluster.clone());
+        return Ok(now);
     }
-    if cluster.pool.is_some() {
-        lock(tx, cluster.id).await?;
-        reserving::give_up_all(tx, cluster.id).await?;
+    if now.pool.is_some() {
+        reserving::give_up_all(tx, now.id).await?;
     }
-    if cluster.status == Status::Unreachable {
-        lock(tx, cluster.id).await?;
-        losing::forget(tx, cluster.id).await?;
+    if now.status == Status::Unreachable {
+        losing::forget(tx, now.id).await?;
         tx.settle_counts().await?;
     }
-    let now = tx.now();
-    let leaving = tx
-        .run(
-            sql!(
-                "UPDATE cluster SET status = 'deprovisioning', status_reason = $2, updated_at = $3, ",
-                "status_since = $3, unreachable_at = NULL WHERE id = $1 AND deployments = 0 AND deleted_at IS NULL ",
-                "AND status NOT IN ('deprovisioning', 'cleanup')"
-            ),
-            params![cluster.id, "Its deletion was asked for.", now],
-        )
-        .await?;
-    if leaving == 0 {
-        let now = get(tx, Scope::All, cluster.id).await?;
+    // From here on nobody adds a deployment: its row is held.
+    let sql = sql!("UPDATE cluster SET updated_at = updated_at WHERE id = $1 AND deployments = 0");
+    let is_empty = tx.run(sql, params![now.id]).await? > 0;
+    now = get(tx, Scope::All, now.id).await?;
+    if !is_empty {
         return Err(Error::Conflict(format!(
             "the cluster {} still has deployments ({}); drain it or delete them first",
             now.name, now.deployments
         )));
     }
-    note(tx, cluster.id, Status::Deprovisioning.as_str()).await
+    now.is_forced |= is_forced;
+    transition(tx, &mut now, Status::Deprovisioning, "Its deletion was asked for.").await?;
+    Ok(now)
 }
 
 /// The end: nothing of the cluster is left but its history.
@@ -427,8 +397,7 @@ pub async fn delete(tx: &mut Tx, cluster: &Cluster) -> Result<()> {
     tx.run(sql!("UPDATE cluster SET deleted_at = $2 WHERE id = $1"), params![cluster.id, now])
         .await?;
     secret::forget(tx, cluster.id).await?;
-    let organization = cluster.organization_id;
-    event::append(tx, Kind::Cluster, cluster.id, organization, "deleted", cluster).await
+    status::append(tx, cluster, "deleted").await
 }
 
 /// Counts one more deployment, if the cluster takes any and that is not more than `limit`.
@@ -477,49 +446,29 @@ pub async fn lock(tx: &mut Tx, id: ClusterId) -> Result<()> {
     tx.lock(&format!("cluster/{id}")).await
 }
 
+/// The cluster as it is now, with its lock.
+pub(crate) async fn take_lock(tx: &mut Tx, id: ClusterId) -> Result<Cluster> {
+    lock(tx, id).await?;
+    get(tx, Scope::All, id).await
+}
+
 /// Notes that a cluster has a new token for its agent.
 pub(crate) async fn token_made(tx: &mut Tx, id: ClusterId) -> Result<()> {
     note(tx, id, "token_made").await.map(drop)
 }
 
-/// Wakes the workers of everything that is not at rest: the safety net.
-pub async fn resync(tx: &mut Tx) -> Result<()> {
-    let clusters = sql!(
-        "SELECT id FROM cluster WHERE deleted_at IS NULL AND (status <> 'ready' OR provider <> 'local') ",
-        "ORDER BY id"
-    );
-    for mut row in tx.all(clusters, params![]).await? {
-        let id: ClusterId = row.take()?;
-        work::wake(tx, Lane::Background, Key::new(WORKER, id));
-    }
-    Ok(())
-}
-
 /// Appends the cluster's state to the log and wakes its worker.
 pub(crate) async fn note(tx: &mut Tx, id: ClusterId, change: &str) -> Result<Cluster> {
     let cluster = get(tx, Scope::All, id).await?;
-    event::append(tx, Kind::Cluster, id, cluster.organization_id, change, &cluster).await?;
-    work::wake(tx, Lane::Priority, Key::new(WORKER, id));
+    status::note(tx, &cluster, change).await?;
     Ok(cluster)
 }
 
-/// Rows of one cluster follow each other, one per node and resource type.
-fn from_rows(rows: Vec<Row>) -> Result<Vec<Cluster>> {
-    let mut clusters: Vec<Cluster> = Vec::new();
-    for (cluster, labels, mut row) in readable(rows, read_cluster) {
-        if clusters.last().is_none_or(|last| last.id != cluster.id) {
-            clusters.push(cluster);
-        }
-        if let (Some(node), Some(cluster)) = (row.take::<Option<String>>()?, clusters.last_mut()) {
-            let kind: String = row.take()?;
-            let capacity = Capacity { total: row.take()?, used: row.take()?, manual: row.take()? };
-            add(cluster, node, &labels, kind, capacity);
-        }
-    }
-    Ok(clusters)
-}
-
-fn add(cluster: &mut Cluster, node: String, labels: &Labels, kind: String, capacity: Capacity) {
+/// Adds what the rest of a row says of one node and resource type, if there is one.
+fn add(cluster: &mut Cluster, labels: &Labels, mut row: Row) -> Result<()> {
+    let Some(node) = row.take::<Option<String>>()? else { return Ok(()) };
+    let kind: String = row.take()?;
+    let capacity = Capacity { total: row.take()?, used: row.take()?, manual: row.take()? };
     if cluster.nodes.last().is_none_or(|last| last.name != node) {
         let labels = labels.get(&node).cloned().unwrap_or_default();
         cluster.nodes.push(Node { name: node, labels, capacity: BTreeMap::new() });
@@ -531,6 +480,7 @@ fn add(cluster: &mut Cluster, node: String, labels: &Labels, kind: String, capac
     if let Some(node) = cluster.nodes.last_mut() {
         node.capacity.insert(kind, capacity);
     }
+    Ok(())
 }
 
 /// The labels of nodes, by their names.

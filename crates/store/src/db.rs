@@ -23,10 +23,11 @@ use crate::{Error, Result, cluster, migration, organization, work};
 use base::entropy::Ids;
 use base::{Clock, Entropy};
 
-pub(crate) use select::{Select, batches};
+pub use select::Select;
+pub(crate) use select::batches;
 pub use sqlite::Durability;
 pub use value::{Column, Param, Row, Value};
-pub(crate) use value::{Json, params, readable};
+pub(crate) use value::{Json, json, params, readable};
 
 /// A statement. Marks its text, so that a test finds it and prepares it on both engines.
 macro_rules! sql {

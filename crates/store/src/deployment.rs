@@ -22,14 +22,19 @@ use model::replica::Replica;
 use model::work::{Key, Lane};
 use model::{ClusterId, DeploymentId, InstanceId, OrganizationId, Time};
 
-use crate::db::{Counter, Json, Row, Select, params, readable, sql};
-use crate::{Error, Page, Read, Result, Scope, Tx, cluster, event, instance, organization};
+use crate::db::{Counter, Json, Select, params, sql};
+use crate::status::{self, Agent, settle, transition_replicas};
+use crate::subject::{self, Subject as _, by_id, row};
+use crate::{Error, Read, Result, Scope, Tx, cluster, event, instance, organization};
 
-macro_rules! columns {
-    () => {
-        "id, organization_id, instance_id, reserved, pinned_to, placed_on, name, spec, priority, labels, status, \
-         status_reason, node, endpoints, generation, created_by, created_at, updated_at, started_at"
-    };
+pub use crate::subject::{count, list};
+
+by_id!(DeploymentId: get(Read));
+
+row! { Deployment(DeploymentId) in "deployment":
+    id, organization_id, instance_id, reserved, pinned_to, placed_on, name, spec as json, priority,
+    labels as json, status, status_reason, node, endpoints as json, generation, created_by, created_at,
+    updated_at, started_at;
 }
 pub(crate) use columns;
 
@@ -115,35 +120,6 @@ async fn insert(
     note(tx, id, "created").await
 }
 
-/// One deployment.
-pub async fn get(read: &mut Read, scope: Scope, id: DeploymentId) -> Result<Deployment> {
-    let filter = Filter { id: Some(id), ..Filter::default() };
-    let found = rows(read, scope, &filter, &Page::first(1)).await?.into_iter().next();
-    from_row(found.ok_or_else(|| Error::not_found("deployment", id))?)
-}
-
-/// A part of the deployments in scope.
-pub async fn list(
-    read: &mut Read,
-    scope: Scope,
-    filter: &Filter,
-    page: &Page,
-) -> Result<Vec<Deployment>> {
-    Ok(readable(rows(read, scope, filter, page).await?, from_row))
-}
-
-async fn rows(read: &mut Read, scope: Scope, filter: &Filter, page: &Page) -> Result<Vec<Row>> {
-    let own = scope.organization();
-    let select =
-        Select::new(concat!("SELECT ", columns!(), " FROM deployment WHERE deleted_at IS NULL"));
-    restricted(select, own.as_ref(), filter)
-        .and("id > ?", page.after.as_ref())
-        .then("ORDER BY id LIMIT ?", &page.limit)
-        .then("OFFSET ?", &page.skip)
-        .all(read)
-        .await
-}
-
 /// The deployments in scope of which something waits, first in line first.
 pub async fn queue(
     read: &mut Read,
@@ -165,34 +141,24 @@ pub async fn queue(
         .then("ORDER BY priority DESC, created_at, id LIMIT ?", &limit)
         .all(read)
         .await?;
-    Ok(readable(rows, from_row))
-}
-
-/// How many deployments in scope there are.
-pub async fn count(read: &mut Read, scope: Scope, filter: &Filter) -> Result<i64> {
-    let own = scope.organization();
-    let select = Select::new("SELECT COUNT(*) FROM deployment WHERE deleted_at IS NULL");
-    let rows = restricted(select, own.as_ref(), filter).all(read).await?;
-    rows.into_iter().next().map_or(Ok(0), |mut row| row.take())
+    Ok(Deployment::from_rows(rows))
 }
 
 const ON_CLUSTER: &str = "(pinned_to = ? OR EXISTS (SELECT 1 FROM replica r \
                           WHERE r.deployment_id = deployment.id AND r.cluster_id = ?))";
 
-fn restricted<'a>(
-    select: Select<'a>,
-    own: Option<&'a OrganizationId>,
-    filter: &'a Filter,
-) -> Select<'a> {
-    let is_wide = filter.with_instances || filter.id.is_some();
-    let users_own = " AND instance_id IS NULL AND reserved IS NULL";
-    let select = if is_wide { select } else { select.text(users_own) };
-    select
-        .and("organization_id = ?", own)
-        .and("id = ?", filter.id.as_ref())
-        .and("name = ?", filter.name.as_ref())
-        .and(ON_CLUSTER, filter.cluster.as_ref())
-        .and("status = ?", filter.status.as_ref())
+impl subject::Filter for Filter {
+    type Subject = Deployment;
+
+    fn restrict<'a>(&'a self, select: Select<'a>, _: Option<&'a OrganizationId>) -> Select<'a> {
+        let is_wide = self.with_instances || self.id.is_some();
+        select
+            .text(if is_wide { "" } else { " AND instance_id IS NULL AND reserved IS NULL" })
+            .and("id = ?", self.id.as_ref())
+            .and("name = ?", self.name.as_ref())
+            .and(ON_CLUSTER, self.cluster.as_ref())
+            .and("status = ?", self.status.as_ref())
+    }
 }
 
 /// What of a deployment shall change.
@@ -210,10 +176,10 @@ pub struct Change {
 
 /// Changes a deployment. Replicas that are too many are stopped, those that are missing wait.
 pub async fn set(tx: &mut Tx, id: DeploymentId, change: &Change) -> Result<Deployment> {
-    let (mut deployment, replicas) = take_with_places(tx, Scope::All, id).await?;
+    let (mut deployment, mut replicas) = take_with_places(tx, Scope::All, id).await?;
     if let Some(wanted) = change.replicas {
         deployment.spec.replicas = wanted;
-        scale(tx, &deployment, &replicas, wanted).await?;
+        scale(tx, &deployment, &mut replicas, wanted).await?;
     }
     tx.run(
         sql!(
@@ -224,57 +190,80 @@ pub async fn set(tx: &mut Tx, id: DeploymentId, change: &Change) -> Result<Deplo
     )
     .await?;
     let changed = get(tx, Scope::All, id).await?;
-    replica::settle(tx, &changed, "updated").await
+    settle(tx, &changed, &replicas, "updated").await
 }
 
-async fn scale(tx: &mut Tx, now: &Deployment, replicas: &[Replica], wanted: u32) -> Result<()> {
+async fn scale(
+    tx: &mut Tx,
+    now: &Deployment,
+    replicas: &mut Vec<Replica>,
+    wanted: u32,
+) -> Result<()> {
     if !(now.status.is_wanted() || now.status.is_waiting()) {
         return Err(Error::Conflict(format!("it is {}; make it anew", now.status)));
     }
-    let mut kept: Vec<&Replica> =
-        replicas.iter().filter(|replica| replica.status != Status::Deleting).collect();
+    let mut kept: Vec<&mut Replica> =
+        replicas.iter_mut().filter(|replica| replica.status != Status::Deleting).collect();
     let have = u32::try_from(kept.len()).unwrap_or(u32::MAX);
     if wanted > have {
-        return replica::create(tx, now.id, wanted - have).await;
+        replica::create(tx, now.id, wanted - have).await?;
+        *replicas = replica::of(tx, now.id).await?;
+        return Ok(());
     }
     // Those that wait go first, then the youngest.
     kept.sort_by_key(|replica| (replica.place.is_some(), Reverse(replica.id.number)));
-    for replica in kept.into_iter().take((have - wanted) as usize) {
-        remove(tx, now, replica, "It is one too many.").await?;
+    kept.truncate((have - wanted) as usize);
+    remove(tx, now, kept, "It is one too many.").await?;
+    replicas.retain(is_left);
+    Ok(())
+}
+
+/// Deletes replicas. Those that nobody has to stop are gone at once.
+async fn remove(
+    tx: &mut Tx,
+    now: &Deployment,
+    mut replicas: Vec<&mut Replica>,
+    reason: &str,
+) -> Result<()> {
+    let agent = Agent::of(now);
+    let change = status::Change::new(Status::Deleting, reason, agent);
+    transition_replicas(tx, replicas.iter_mut().map(|replica| &mut **replica), &change).await?;
+    for replica in replicas {
+        if replica.place.is_none() || agent == Agent::Absent {
+            replica::leave(tx, now, replica).await?;
+            replica::delete(tx, replica.id).await?;
+        }
     }
     Ok(())
 }
 
-/// Has a replica end. What nobody has to stop is gone at once.
-async fn remove(tx: &mut Tx, now: &Deployment, replica: &Replica, reason: &str) -> Result<()> {
-    let has_image = now.spec.image.is_some();
-    replica::tell(tx, replica.id, Status::Deleting, reason, has_image).await?;
-    if replica.place.is_some() && has_image {
-        return Ok(());
-    }
-    replica::leave(tx, now, replica).await?;
-    replica::delete(tx, replica.id).await
+/// Is there still a row of it? Replicas that are deleted have one for as long as they hold a place.
+fn is_left(replica: &Replica) -> bool {
+    replica.status != Status::Deleting || replica.place.is_some()
 }
 
 /// Asks for a deployment's end. What runs is stopped first; what does not is gone at once.
 pub async fn request_delete(tx: &mut Tx, scope: Scope, id: DeploymentId) -> Result<Deployment> {
-    let (mut deployment, replicas) = take_with_places(tx, scope, id).await?;
+    let (mut deployment, mut replicas) = take_with_places(tx, scope, id).await?;
     if deployment.status == Status::Deleting {
         return Ok(deployment);
     }
     let reason = "Its deletion was asked for.";
     (deployment.status, deployment.status_reason) = (Status::Deleting, reason.into());
-    for replica in &replicas {
-        remove(tx, &deployment, replica, reason).await?;
-    }
-    let deployment = replica::settle(tx, &deployment, Status::Deleting.as_str()).await?;
-    clear_away(tx, &deployment).await?;
+    remove(tx, &deployment, replicas.iter_mut().collect(), reason).await?;
+    replicas.retain(is_left);
+    let deployment = settle(tx, &deployment, &replicas, Status::Deleting.as_str()).await?;
+    clear_away(tx, &deployment, &replicas).await?;
     Ok(deployment)
 }
 
 /// The end of a deployment that shall go, once nothing of it is left but its history.
-pub(crate) async fn clear_away(tx: &mut Tx, deployment: &Deployment) -> Result<()> {
-    if deployment.status != Status::Deleting || !replica::of(tx, deployment.id).await?.is_empty() {
+pub(crate) async fn clear_away(
+    tx: &mut Tx,
+    deployment: &Deployment,
+    replicas: &[Replica],
+) -> Result<()> {
+    if deployment.status != Status::Deleting || !replicas.is_empty() {
         return Ok(());
     }
     let now = tx.now();
@@ -292,24 +281,28 @@ pub(crate) async fn clear_away(tx: &mut Tx, deployment: &Deployment) -> Result<(
 
 /// Ends replicas whose time is over; when the next one's is, if one runs.
 pub async fn end_due(tx: &mut Tx, id: DeploymentId) -> Result<Option<Time>> {
-    let (deployment, replicas) = take_with_places(tx, Scope::All, id).await?;
+    let (deployment, mut replicas) = take_with_places(tx, Scope::All, id).await?;
     let Some(seconds) = deployment.spec.run_for else { return Ok(None) };
-    let life = Duration::from_secs(seconds.into());
-    let running = replicas.iter().filter(|replica| replica.status == Status::Running);
-    let ends = running.filter_map(|replica| Some((replica, replica.started_at? + life)));
-    let (over, later): (Vec<_>, Vec<_>) = ends.partition(|(_, end)| *end <= tx.now());
-    let has_image = deployment.spec.image.is_some();
-    for (replica, _) in &over {
-        let reason = format!("Its time of {seconds} s is over.");
-        replica::tell(tx, replica.id, Status::Completed, &reason, has_image).await?;
-        if !has_image {
+    let (life, now) = (Duration::from_secs(seconds.into()), tx.now());
+    let end = |replica: &Replica| {
+        replica.started_at.filter(|_| replica.status == Status::Running).map(|at| at + life)
+    };
+    let next = replicas.iter().filter_map(end).filter(|end| *end > now).min();
+    let mut over: Vec<&mut Replica> =
+        replicas.iter_mut().filter(|replica| end(replica).is_some_and(|end| end <= now)).collect();
+    if over.is_empty() {
+        return Ok(next);
+    }
+    let reason = format!("Its time of {seconds} s is over.");
+    let change = status::Change::new(Status::Completed, reason, Agent::of(&deployment));
+    transition_replicas(tx, over.iter_mut().map(|replica| &mut **replica), &change).await?;
+    if change.agent == Agent::Absent {
+        for replica in over {
             replica::leave(tx, &deployment, replica).await?;
         }
     }
-    if !over.is_empty() {
-        replica::settle(tx, &deployment, Status::Completed.as_str()).await?;
-    }
-    Ok(later.into_iter().map(|(_, end)| end).min())
+    settle(tx, &deployment, &replicas, Status::Completed.as_str()).await?;
+    Ok(next)
 }
 
 /// Has the worker look when the time of what runs now is over.
@@ -320,20 +313,13 @@ pub(crate) fn plan_end(tx: &mut Tx, deployment: &Deployment) {
     }
 }
 
-/// The deployment, whose replicas nobody else changes from here to the end of the transaction.
-pub(crate) async fn take(tx: &mut Tx, id: DeploymentId) -> Result<Deployment> {
-    take_if_there(tx, id).await?.ok_or_else(|| Error::not_found("deployment", id))
-}
-
-/// The same, for who does not mind that it is gone.
+/// The deployment, whose replicas nobody else changes from here to the end of the transaction; none if
+/// it is gone.
 async fn take_if_there(tx: &mut Tx, id: DeploymentId) -> Result<Option<Deployment>> {
-    let now = tx.now();
-    let sql = sql!(
-        "UPDATE deployment SET updated_at = $2 WHERE id = $1 AND deleted_at IS NULL RETURNING ",
-        columns!()
-    );
-    let row = tx.first(sql, params![id, now]).await?;
-    row.map(from_row).transpose()
+    match subject::take(tx, Scope::All, id).await {
+        Err(Error::NotFound { .. }) => Ok(None),
+        other => other.map(Some),
+    }
 }
 
 /// The same, with the locks of the clusters whose capacity it holds.
@@ -351,7 +337,7 @@ async fn take_with_places(
         for cluster in &seen {
             cluster::lock(tx, *cluster).await?;
         }
-        let deployment = take(tx, id).await?;
+        let deployment = subject::take(tx, Scope::All, id).await?;
         let replicas = replica::of(tx, id).await?;
         if places(&replicas).is_subset(&seen) {
             return Ok((deployment, replicas));
@@ -372,35 +358,11 @@ pub(crate) async fn note(tx: &mut Tx, id: DeploymentId, change: &str) -> Result<
     Ok(deployment)
 }
 
-async fn append(tx: &mut Tx, deployment: &Deployment, change: &str) -> Result<()> {
+pub(crate) async fn append(tx: &mut Tx, deployment: &Deployment, change: &str) -> Result<()> {
     let shown = Deployment { spec: deployment.spec.redacted(), ..deployment.clone() };
     let owner = Some(deployment.organization_id);
     if let Some(instance) = deployment.instance_id {
         tx.wake(Key::new(instance::WORKER, instance), Lane::Priority, tx.now());
     }
     event::append(tx, Kind::Deployment, deployment.id, owner, change, &shown).await
-}
-
-pub(crate) fn from_row(mut row: Row) -> Result<Deployment> {
-    Ok(Deployment {
-        id: row.take()?,
-        organization_id: row.take()?,
-        instance_id: row.take()?,
-        reserved: row.take()?,
-        pinned_to: row.take()?,
-        placed_on: row.take()?,
-        name: row.take()?,
-        spec: row.take::<Json<_>>()?.0,
-        priority: row.take()?,
-        labels: row.take::<Json<_>>()?.0,
-        status: row.take()?,
-        status_reason: row.take()?,
-        node: row.take()?,
-        endpoints: row.take::<Json<_>>()?.0,
-        generation: row.take()?,
-        created_by: row.take()?,
-        created_at: row.take()?,
-        updated_at: row.take()?,
-        started_at: row.take()?,
-    })
 }

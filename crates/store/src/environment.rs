@@ -6,23 +6,66 @@
 use std::collections::BTreeMap;
 
 use model::environment::{Environment, OnDrift, Status};
-use model::event::Kind;
 use model::work::{Key, Lane};
 use model::{EnvironmentId, OrganizationId, TemplateId, Time, UserId};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::Map;
 
-use crate::db::{Json, Row, Select, params, readable, sql};
-use crate::{Error, Page, Read, Result, Scope, Tx, event, work};
+use crate::db::{Json, Param, Select, Value, json, params, readable, sql};
+use crate::status::{self, Lifecycle, Reason, status_row};
+use crate::subject::{self, Subject as _, by_id, row};
+use crate::{Error, Read, Result, Scope, Tx, work};
+
+pub use crate::status::{save, transition};
+pub use crate::subject::list;
+
+by_id!(EnvironmentId: get(Read), take(Tx));
 
 /// The worker that has resources be made in order.
 pub const WORKER: &str = "environment";
 
-macro_rules! columns {
-    () => {
-        "id, organization_id, name, description, tags, templates, parameters, on_drift, status, \
-         status_reason, status_since, progress, entry_points, is_cancelled, destroy_at, reminders, \
-         created_by, generation, created_at, updated_at, destroyed_at"
-    };
+row! { Environment(EnvironmentId) in "environment":
+    id, organization_id, name, description, tags as json, templates as json, parameters as json, on_drift,
+    status, status_reason, status_since, progress, entry_points as json, is_cancelled, destroy_at,
+    reminders, created_by, generation, created_at, updated_at, destroyed_at;
+    const LIVING: &'static str = "1 = 1";
+}
+
+impl Lifecycle for Environment {
+    status_row!(Status);
+    const WORKER: &'static str = WORKER;
+    const RESTLESS: &'static str = "status IN ('deploying', 'validating', 'destroying')";
+    const EXPLAINED: &'static str = "progress";
+
+    fn columns(&self) -> Vec<(&'static str, Value<'_>)> {
+        vec![
+            ("description", self.description.value()),
+            ("tags", self.tags.value()),
+            ("templates", json(&self.templates)),
+            ("parameters", json(&self.parameters)),
+            ("on_drift", self.on_drift.value()),
+            ("progress", self.progress.value()),
+            ("entry_points", json(&self.entry_points)),
+            ("is_cancelled", self.is_cancelled.value()),
+            ("destroy_at", self.destroy_at.value()),
+            ("reminders", self.reminders.value()),
+            ("generation", self.generation.value()),
+            ("destroyed_at", self.destroyed_at.value()),
+        ]
+    }
+
+    fn told(&self) -> impl Serialize + Send + Sync {
+        told(self)
+    }
+
+    async fn entered(&mut self, tx: &mut Tx) -> Result<()> {
+        if self.status == Status::Destroyed {
+            self.destroyed_at = Some(tx.now());
+            let sql = sql!("DELETE FROM environment_template WHERE environment_id = $1");
+            tx.run(sql, params![self.id]).await?;
+        }
+        Ok(())
+    }
 }
 
 /// An environment as someone asks for it.
@@ -37,7 +80,7 @@ pub struct NewEnvironment {
     /// The templates that it is made from, by id and as they were called.
     pub templates: Vec<(TemplateId, String)>,
     /// What was set.
-    pub parameters: Map<String, Value>,
+    pub parameters: Map<String, serde_json::Value>,
     /// What is done when a resource is not as it was made.
     pub on_drift: OnDrift,
     /// When it shall be destroyed.
@@ -93,9 +136,9 @@ pub async fn create(
             ],
         )
         .await?;
-    let made = from_row(made.ok_or(Error::Taken { field: "name" })?)?;
+    let made = Environment::from_row(made.ok_or(Error::Taken { field: "name" })?)?;
     set_templates(tx, id, &new.templates).await?;
-    note(tx, &made, "created").await?;
+    status::note(tx, &made, "created").await?;
     Ok(made)
 }
 
@@ -146,123 +189,34 @@ pub async fn made_from(
         " FROM environment WHERE destroyed_at IS NULL AND organization_id = COALESCE($2, organization_id) ",
         "AND id IN (SELECT environment_id FROM environment_template WHERE template_id = $1) ORDER BY id LIMIT $3"
     );
-    Ok(readable(read.all(sql, params![template, own, limit]).await?, from_row))
+    Ok(readable(read.all(sql, params![template, own, limit]).await?, Environment::from_row))
 }
 
-/// One environment, also one that is gone.
-pub async fn get(read: &mut Read, scope: Scope, id: EnvironmentId) -> Result<Environment> {
-    let filter = Filter { id: Some(id), with_destroyed: true, ..Filter::default() };
-    let found = rows(read, scope, &filter, &Page::first(1)).await?.into_iter().next();
-    from_row(found.ok_or_else(|| Error::not_found("environment", id))?)
-}
+impl subject::Filter for Filter {
+    type Subject = Environment;
 
-/// A part of the environments in scope, by id.
-pub async fn list(
-    read: &mut Read,
-    scope: Scope,
-    filter: &Filter,
-    page: &Page,
-) -> Result<Vec<Environment>> {
-    Ok(readable(rows(read, scope, filter, page).await?, from_row))
-}
-
-async fn rows(read: &mut Read, scope: Scope, filter: &Filter, page: &Page) -> Result<Vec<Row>> {
-    let own = scope.organization();
-    let living = if filter.with_destroyed { "" } else { " AND destroyed_at IS NULL" };
-    Select::new(concat!("SELECT ", columns!(), " FROM environment WHERE 1 = 1"))
-        .text(living)
-        .and("organization_id = ?", own.as_ref())
-        .and("id = ?", filter.id.as_ref())
-        .and("name = ?", filter.name.as_ref())
-        .and("status = ?", filter.status.as_ref())
-        .and("id > ?", page.after.as_ref())
-        .then("ORDER BY id LIMIT ?", &page.limit)
-        .then("OFFSET ?", &page.skip)
-        .all(read)
-        .await
-}
-
-/// The environment, which nobody else changes from here to the end of the transaction.
-pub async fn take(tx: &mut Tx, scope: Scope, id: EnvironmentId) -> Result<Environment> {
-    let own = scope.organization();
-    let sql = sql!(
-        "UPDATE environment SET updated_at = updated_at WHERE id = $1 AND ",
-        "organization_id = COALESCE($2, organization_id) RETURNING ",
-        columns!()
-    );
-    let row = tx.first(sql, params![id, own]).await?;
-    from_row(row.ok_or_else(|| Error::not_found("environment", id))?)
-}
-
-/// Moves an environment on, with the reason. A step that its lifecycle does not have is a bug.
-pub async fn advance(tx: &mut Tx, now: &mut Environment, to: Status, reason: &str) -> Result<()> {
-    if !now.status.may_become(to) {
-        return Err(Error::Broken(format!("an environment can't go from {} to {to}", now.status)));
+    fn restrict<'a>(&'a self, select: Select<'a>, _: Option<&'a OrganizationId>) -> Select<'a> {
+        select
+            .text(if self.with_destroyed { "" } else { " AND destroyed_at IS NULL" })
+            .and("id = ?", self.id.as_ref())
+            .and("name = ?", self.name.as_ref())
+            .and("status = ?", self.status.as_ref())
     }
-    (now.status, now.status_since) = (to, tx.now());
-    reason.clone_into(&mut now.status_reason);
-    if to == Status::Destroyed {
-        now.destroyed_at = Some(tx.now());
-        let sql = sql!("DELETE FROM environment_template WHERE environment_id = $1");
-        tx.run(sql, params![now.id]).await?;
-    }
-    save(tx, now, to.as_str()).await
 }
 
-/// Says how far an environment is and why, if that is news. Nobody is woken by it.
+/// Changes how far an environment is and why, if that is news. Wakes nobody.
 pub async fn explain(
     tx: &mut Tx,
     now: &mut Environment,
-    reason: &str,
+    reason: impl Into<Reason>,
     progress: i64,
 ) -> Result<()> {
+    let reason = reason.into();
     if now.status_reason == reason && now.progress == progress {
         return Ok(());
     }
-    reason.clone_into(&mut now.status_reason);
-    (now.progress, now.updated_at) = (progress, tx.now());
-    write(tx, now).await?;
-    tell(tx, now, "progress").await
-}
-
-/// Writes an environment down as it is now, and appends what changed to the log.
-pub async fn save(tx: &mut Tx, now: &mut Environment, change: &str) -> Result<()> {
-    now.updated_at = tx.now();
-    write(tx, now).await?;
-    note(tx, now, change).await
-}
-
-async fn write(tx: &mut Tx, now: &Environment) -> Result<()> {
-    let sql = sql!(
-        "UPDATE environment SET description = $2, tags = $3, templates = $4, parameters = $5, ",
-        "on_drift = $6, status = $7, status_reason = $8, status_since = $9, progress = $10, ",
-        "entry_points = $11, is_cancelled = $12, destroy_at = $13, reminders = $14, ",
-        "generation = $15, updated_at = $16, destroyed_at = $17 WHERE id = $1"
-    );
-    tx.run(
-        sql,
-        params![
-            now.id,
-            now.description,
-            now.tags,
-            Json(&now.templates),
-            Json(&now.parameters),
-            now.on_drift,
-            now.status,
-            now.status_reason,
-            now.status_since,
-            now.progress,
-            Json(&now.entry_points),
-            now.is_cancelled,
-            now.destroy_at,
-            now.reminders,
-            now.generation,
-            now.updated_at,
-            now.destroyed_at
-        ],
-    )
-    .await
-    .map(drop)
+    now.progress = progress;
+    status::explain_anew(tx, now, reason).await
 }
 
 /// Has the worker look at an environment.
@@ -270,34 +224,10 @@ pub fn wake(tx: &mut Tx, id: EnvironmentId) {
     work::wake(tx, Lane::Priority, Key::new(WORKER, id));
 }
 
-/// Wakes the workers of everything that is not at rest: the safety net.
-pub async fn resync(tx: &mut Tx) -> Result<()> {
-    let sql = sql!(
-        "SELECT id FROM environment WHERE status IN ('deploying', 'validating', 'destroying') ORDER BY id"
-    );
-    for mut row in tx.all(sql, params![]).await? {
-        let id: EnvironmentId = row.take()?;
-        work::wake(tx, Lane::Background, Key::new(WORKER, id));
-    }
-    Ok(())
-}
-
-/// Appends the environment's state to the log and wakes its worker.
-async fn note(tx: &mut Tx, now: &Environment, change: &str) -> Result<()> {
-    tell(tx, now, change).await?;
-    wake(tx, now.id);
-    Ok(())
-}
-
-async fn tell(tx: &mut Tx, now: &Environment, change: &str) -> Result<()> {
-    let owner = Some(now.organization_id);
-    event::append(tx, Kind::Environment, now.id, owner, change, &told(now)).await
-}
-
 /// What the log says of an environment: of parameters the names alone. They may become values of
 /// environment variables, which may be secret.
-fn told(now: &Environment) -> Value {
-    json!({
+fn told(now: &Environment) -> serde_json::Value {
+    serde_json::json!({
         "id": now.id,
         "organization_id": now.organization_id,
         "name": now.name,
@@ -318,31 +248,5 @@ fn told(now: &Environment) -> Value {
         "created_at": now.created_at,
         "updated_at": now.updated_at,
         "destroyed_at": now.destroyed_at,
-    })
-}
-
-fn from_row(mut row: Row) -> Result<Environment> {
-    Ok(Environment {
-        id: row.take()?,
-        organization_id: row.take()?,
-        name: row.take()?,
-        description: row.take()?,
-        tags: row.take::<Json<_>>()?.0,
-        templates: row.take::<Json<_>>()?.0,
-        parameters: row.take::<Json<_>>()?.0,
-        on_drift: row.take()?,
-        status: row.take()?,
-        status_reason: row.take()?,
-        status_since: row.take()?,
-        progress: row.take()?,
-        entry_points: row.take::<Json<_>>()?.0,
-        is_cancelled: row.take()?,
-        destroy_at: row.take()?,
-        reminders: row.take()?,
-        created_by: row.take()?,
-        generation: row.take()?,
-        created_at: row.take()?,
-        updated_at: row.take()?,
-        destroyed_at: row.take()?,
     })
 }

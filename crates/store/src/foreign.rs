@@ -32,7 +32,7 @@ pub async fn find(read: &mut Read, id: &str) -> Result<Option<User>> {
         "deleted_at FROM \"user\" WHERE foreign_id = $1"
     );
     let Some(mut row) = read.first(sql, params![id]).await? else { return Ok(None) };
-    let user = user::read_user(&mut row)?;
+    let user = user::read_row(&mut row)?;
     if row.take::<Option<i64>>()?.is_some() {
         return Err(Error::Conflict("this user was removed from its organization".into()));
     }

@@ -6,29 +6,66 @@
 pub mod promotion;
 pub mod search;
 
-use model::event::Kind;
 use model::instance::{Instance, NewInstance, Status};
 use model::work::{Key, Lane};
 use model::{ClusterId, DeploymentId, InstanceId, OrganizationId, Xid};
 
-use crate::db::{Json, Row, Select, params, readable, sql};
+use serde::Serialize;
+
+use crate::db::{Json, Param, Select, Value, json, params, sql};
 use crate::deployment::hosting;
-use crate::{Error, Page, Read, Result, Scope, Tx, account, event, work};
+use crate::status::{self, Lifecycle, status_row};
+use crate::subject::{self, Subject as _, by_id, row};
+use crate::{Error, Read, Result, Scope, Tx, account, work};
+
+pub use crate::status::{explain, save, transition};
+pub use crate::subject::{count, list};
+
+by_id!(InstanceId: get(Read), take(Tx));
 
 /// The workers that take an instance from one status to the next.
 pub const WORKER: &str = "instance";
 /// The worker that ends trials, ends what belongs to denied owners, and looks after entitlements.
 pub const GENERAL: &str = "general";
 
-macro_rules! columns {
-    () => {
-        "id, kind, organization_id, owner, name, cloud_provider, region, multi_az, instance_type, size, \
-         reauthentication, status, status_reason, status_since, pinned_to, cluster_id, deployment_id, \
-         host, expires_at, detail, generation, created_at, updated_at"
-    };
+row! { Instance(InstanceId) in "instance":
+    id, kind, organization_id, owner, name, cloud_provider, region, multi_az, instance_type, size,
+    reauthentication, status, status_reason, status_since, pinned_to, cluster_id, deployment_id,
+    host, expires_at, detail as json, generation, created_at, updated_at;
 }
-
 pub(crate) use columns;
+
+impl Lifecycle for Instance {
+    status_row!(Status);
+    const WORKER: &'static str = WORKER;
+    const RESTLESS: &'static str = "status NOT IN ('ready', 'failed', 'suspended')";
+    const EXPLAINED: &'static str = "waiting";
+
+    fn columns(&self) -> Vec<(&'static str, Value<'_>)> {
+        vec![
+            ("owner", self.owner.value()),
+            ("reauthentication", self.reauthentication.value()),
+            ("cluster_id", self.cluster_id.value()),
+            ("deployment_id", self.deployment_id.value()),
+            ("host", self.host.value()),
+            ("expires_at", self.expires_at.value()),
+            ("detail", json(&self.detail)),
+            ("generation", self.generation.value()),
+            ("size", self.size.value()),
+        ]
+    }
+
+    fn told(&self) -> impl Serialize + Send + Sync {
+        self
+    }
+
+    async fn entered(&mut self, tx: &mut Tx) -> Result<()> {
+        if matches!(self.status, Status::Ready | Status::Suspended) {
+            wake_general(tx, self.id);
+        }
+        Ok(())
+    }
+}
 
 /// Which instances are wanted.
 #[derive(Debug, Clone, Default)]
@@ -89,54 +126,17 @@ pub async fn create(
             ],
         )
         .await?;
-    let mut instance = from_row(made.ok_or(Error::Taken { field: "name" })?)?;
+    let mut instance = Instance::from_row(made.ok_or(Error::Taken { field: "name" })?)?;
     for (charge, limit) in &new.charges {
         account::charge(tx, &new.kind, charge, *limit).await?;
     }
     let asked = hosting::ask(tx, &instance, &new.unit).await?;
     hosting::hold(tx, &mut instance, &asked, new.priority).await?;
-    note(tx, &instance, Status::Accepted.as_str()).await?;
+    status::note(tx, &instance, Status::Accepted.as_str()).await?;
     if let Some(end) = instance.expires_at {
         work::wake_at(tx, Lane::Background, Key::new(GENERAL, instance.id), end);
     }
     Ok(instance)
-}
-
-/// One instance.
-pub async fn get(read: &mut Read, scope: Scope, id: InstanceId) -> Result<Instance> {
-    let filter = Filter { id: Some(id), ..Filter::default() };
-    let found = rows(read, scope, &filter, &Page::first(1)).await?.into_iter().next();
-    from_row(found.ok_or_else(|| Error::not_found("instance", id))?)
-}
-
-/// A part of the instances in scope, by id.
-pub async fn list(
-    read: &mut Read,
-    scope: Scope,
-    filter: &Filter,
-    page: &Page,
-) -> Result<Vec<Instance>> {
-    Ok(readable(rows(read, scope, filter, page).await?, from_row))
-}
-
-async fn rows(read: &mut Read, scope: Scope, filter: &Filter, page: &Page) -> Result<Vec<Row>> {
-    let own = scope.organization();
-    let select =
-        Select::new(concat!("SELECT ", columns!(), " FROM instance WHERE deleted_at IS NULL"));
-    restricted(select, own.as_ref(), filter)
-        .and("id > ?", page.after.as_ref())
-        .then("ORDER BY id LIMIT ?", &page.limit)
-        .then("OFFSET ?", &page.skip)
-        .all(read)
-        .await
-}
-
-/// How many instances in scope there are.
-pub async fn count(read: &mut Read, scope: Scope, filter: &Filter) -> Result<i64> {
-    let own = scope.organization();
-    let select = Select::new("SELECT COUNT(*) FROM instance WHERE deleted_at IS NULL");
-    let rows = restricted(select, own.as_ref(), filter).all(read).await?;
-    rows.into_iter().next().map_or(Ok(0), |mut row| row.take())
 }
 
 /// How many instances there are of each kind in each status.
@@ -149,57 +149,18 @@ pub async fn census(read: &mut Read) -> Result<Vec<(String, Status, i64)>> {
     rows.into_iter().map(|mut row| Ok((row.take()?, row.take()?, row.take()?))).collect()
 }
 
-fn restricted<'a>(
-    select: Select<'a>,
-    own: Option<&'a OrganizationId>,
-    filter: &'a Filter,
-) -> Select<'a> {
-    select
-        .and("organization_id = ?", own)
-        .and("id = ?", filter.id.as_ref())
-        .and("kind = ?", filter.kind.as_ref())
-        .and("name = ?", filter.name.as_ref())
-        .and("owner = ?", filter.owner.as_ref())
-        .and("cluster_id = ?", filter.cluster.as_ref())
-        .and("status = ?", filter.status.as_ref())
-}
+impl subject::Filter for Filter {
+    type Subject = Instance;
 
-/// The instance, which nobody else changes from here to the end of the transaction.
-pub async fn take(tx: &mut Tx, scope: Scope, id: InstanceId) -> Result<Instance> {
-    let own = scope.organization();
-    let sql = sql!(
-        "UPDATE instance SET updated_at = updated_at WHERE id = $1 AND deleted_at IS NULL AND ",
-        "organization_id = COALESCE($2, organization_id) RETURNING ",
-        columns!()
-    );
-    let row = tx.first(sql, params![id, own]).await?;
-    from_row(row.ok_or_else(|| Error::not_found("instance", id))?)
-}
-
-/// Moves an instance on, with the reason. A step that its lifecycle does not have is a bug.
-pub async fn advance(tx: &mut Tx, now: &mut Instance, to: Status, reason: &str) -> Result<()> {
-    if !now.status.may_become(to) {
-        return Err(Error::Broken(format!("an instance can't go from {} to {to}", now.status)));
+    fn restrict<'a>(&'a self, select: Select<'a>, _: Option<&'a OrganizationId>) -> Select<'a> {
+        select
+            .and("id = ?", self.id.as_ref())
+            .and("kind = ?", self.kind.as_ref())
+            .and("name = ?", self.name.as_ref())
+            .and("owner = ?", self.owner.as_ref())
+            .and("cluster_id = ?", self.cluster.as_ref())
+            .and("status = ?", self.status.as_ref())
     }
-    (now.status, now.status_reason, now.status_since) = (to, reason.to_owned(), tx.now());
-    save(tx, now, to.as_str()).await?;
-    if matches!(to, Status::Ready | Status::Suspended) {
-        wake_general(tx, now.id);
-    }
-    Ok(())
-}
-
-/// Says why an instance is where it is, if that is news. Nobody is woken by it.
-pub async fn explain(tx: &mut Tx, now: &mut Instance, reason: &str) -> Result<()> {
-    if now.status_reason == reason {
-        return Ok(());
-    }
-    reason.clone_into(&mut now.status_reason);
-    now.updated_at = tx.now();
-    let sql = sql!("UPDATE instance SET status_reason = $2, updated_at = $3 WHERE id = $1");
-    tx.run(sql, params![now.id, reason, now.updated_at]).await?;
-    let owner = Some(now.organization_id);
-    event::append(tx, Kind::Instance, now.id, owner, "waiting", now).await
 }
 
 /// Notes what holds an instance's capacity. That it does is in the log as its deployment's.
@@ -229,41 +190,6 @@ pub(crate) async fn is_counted_in_units(
     Ok(read.number(sql, params![unit, cloud, region, owner, instance.pinned_to]).await? > 0)
 }
 
-/// Writes an instance down as it is now, and appends what changed to the log.
-pub async fn save(tx: &mut Tx, now: &mut Instance, change: &str) -> Result<()> {
-    now.updated_at = tx.now();
-    let saved = tx
-        .run(
-            sql!(
-                "UPDATE instance SET owner = $2, reauthentication = $3, status = $4, ",
-                "status_reason = $5, status_since = $6, cluster_id = $7, deployment_id = $8, host = $9, ",
-                "expires_at = $10, detail = $11, generation = $12, updated_at = $13, size = $14 ",
-                "WHERE id = $1 AND deleted_at IS NULL"
-            ),
-            params![
-                now.id,
-                now.owner,
-                now.reauthentication,
-                now.status,
-                now.status_reason,
-                now.status_since,
-                now.cluster_id,
-                now.deployment_id,
-                now.host,
-                now.expires_at,
-                Json(&now.detail),
-                now.generation,
-                now.updated_at,
-                now.size
-            ],
-        )
-        .await?;
-    if saved == 0 {
-        return Err(Error::not_found("instance", now.id));
-    }
-    note(tx, now, change).await
-}
-
 /// Asks for an instance's end.
 pub async fn request_delete(
     tx: &mut Tx,
@@ -273,7 +199,7 @@ pub async fn request_delete(
 ) -> Result<Instance> {
     let mut instance = take(tx, scope, id).await?;
     if !instance.status.is_leaving() {
-        advance(tx, &mut instance, Status::Deprovision, reason).await?;
+        transition(tx, &mut instance, Status::Deprovision, reason).await?;
     }
     Ok(instance)
 }
@@ -291,8 +217,7 @@ pub async fn delete(tx: &mut Tx, instance: &Instance) -> Result<()> {
     if tx.run(sql, params![instance.id, now]).await? == 0 {
         return Err(Error::not_found("instance", instance.id));
     }
-    let owner = Some(instance.organization_id);
-    event::append(tx, Kind::Instance, instance.id, owner, "deleted", instance).await
+    status::append(tx, instance, "deleted").await
 }
 
 /// What an instance signs in with, encrypted.
@@ -329,53 +254,4 @@ pub async fn wake_all_of(
         wake_general(tx, row.take()?);
     }
     Ok(())
-}
-
-/// Wakes the workers of everything that is not at rest: the safety net.
-pub async fn resync(tx: &mut Tx) -> Result<()> {
-    let sql = sql!(
-        "SELECT id FROM instance WHERE deleted_at IS NULL ",
-        "AND status NOT IN ('ready', 'failed', 'suspended') ORDER BY id"
-    );
-    for mut row in tx.all(sql, params![]).await? {
-        let id: InstanceId = row.take()?;
-        work::wake(tx, Lane::Background, Key::new(WORKER, id));
-    }
-    Ok(())
-}
-
-/// Appends the instance's state to the log and wakes its worker.
-async fn note(tx: &mut Tx, instance: &Instance, change: &str) -> Result<()> {
-    let owner = Some(instance.organization_id);
-    event::append(tx, Kind::Instance, instance.id, owner, change, instance).await?;
-    work::wake(tx, Lane::Priority, Key::new(WORKER, instance.id));
-    Ok(())
-}
-
-pub(crate) fn from_row(mut row: Row) -> Result<Instance> {
-    Ok(Instance {
-        id: row.take()?,
-        kind: row.take()?,
-        organization_id: row.take()?,
-        owner: row.take()?,
-        name: row.take()?,
-        cloud_provider: row.take()?,
-        region: row.take()?,
-        multi_az: row.take()?,
-        instance_type: row.take()?,
-        size: row.take()?,
-        reauthentication: row.take()?,
-        status: row.take()?,
-        status_reason: row.take()?,
-        status_since: row.take()?,
-        pinned_to: row.take()?,
-        cluster_id: row.take()?,
-        deployment_id: row.take()?,
-        host: row.take()?,
-        expires_at: row.take()?,
-        detail: row.take::<Json<_>>()?.0,
-        generation: row.take()?,
-        created_at: row.take()?,
-        updated_at: row.take()?,
-    })
 }

@@ -6,13 +6,15 @@ use model::event::Kind;
 use model::invite::Invite;
 use model::{InviteId, OrganizationId, Time, UserId};
 
-use crate::db::{Row, Select, params, sql};
+use crate::db::{params, sql};
+use crate::subject::{self, Any, Subject as _, by_id, row};
 use crate::{Error, Page, Read, Result, Scope, Tx, event};
 
-macro_rules! columns {
-    () => {
-        "id, organization_id, created_by, created_at, expires_at, used_by, used_at, times_used"
-    };
+by_id!(InviteId: get(Read));
+
+row! { Invite(InviteId) in "invite":
+    id, organization_id, created_by, created_at, expires_at, used_by, used_at, times_used;
+    const LIVING: &'static str = "1 = 1";
 }
 
 /// One use of an invite.
@@ -45,39 +47,20 @@ pub async fn create(
             params![id, organization, code_hash, by, now, now + life],
         )
         .await?;
-    let invite = from_row(row.ok_or_else(|| Error::Broken("no row was made".into()))?)?;
+    let invite = Invite::from_row(row.ok_or_else(|| Error::Broken("no row was made".into()))?)?;
     note(tx, &invite, "created").await?;
     Ok(invite)
-}
-
-/// One invite.
-pub async fn get(read: &mut Read, scope: Scope, id: InviteId) -> Result<Invite> {
-    let own = scope.organization();
-    let sql = concat!("SELECT ", columns!(), " FROM invite WHERE 1 = 1");
-    let rows = Select::new(sql)
-        .and("id = ?", Some(&id))
-        .and("organization_id = ?", own.as_ref())
-        .all(read)
-        .await?;
-    from_row(rows.into_iter().next().ok_or_else(|| Error::not_found("invite", id))?)
 }
 
 /// The invite of a code, whoever bears it.
 pub async fn find(read: &mut Read, code_hash: &str) -> Result<Option<Invite>> {
     let sql = sql!("SELECT ", columns!(), " FROM invite WHERE code_hash = $1");
-    read.first(sql, params![code_hash]).await?.map(from_row).transpose()
+    read.first(sql, params![code_hash]).await?.map(Invite::from_row).transpose()
 }
 
-/// A part of the invites in scope.
+/// A page of the invites in scope.
 pub async fn list(read: &mut Read, scope: Scope, page: &Page) -> Result<Vec<Invite>> {
-    let own = scope.organization();
-    let rows = Select::new(concat!("SELECT ", columns!(), " FROM invite WHERE 1 = 1"))
-        .and("organization_id = ?", own.as_ref())
-        .and("id > ?", page.after.as_ref())
-        .then("ORDER BY id LIMIT ?", &page.limit)
-        .all(read)
-        .await?;
-    rows.into_iter().map(from_row).collect()
+    subject::list(read, scope, &Any::ALL, page).await
 }
 
 /// Who used it, over all its openings, oldest first.
@@ -113,7 +96,7 @@ pub async fn redeem(tx: &mut Tx, id: InviteId, user: UserId) -> Result<Invite> {
     let Some(row) = row else {
         return Err(Error::Conflict("this invite was used already".into()));
     };
-    let invite = from_row(row)?;
+    let invite = Invite::from_row(row)?;
     tx.run(
         sql!("INSERT INTO invite_use (invite_id, user_id, used_at) VALUES ($1, $2, $3)"),
         params![id, user, now],
@@ -158,22 +141,9 @@ pub async fn revoke(tx: &mut Tx, scope: Scope, id: InviteId) -> Result<Invite> {
 
 async fn update(tx: &mut Tx, sql: &'static str, id: InviteId, at: Time) -> Result<Invite> {
     let row = tx.first(sql, params![id, at]).await?;
-    from_row(row.ok_or_else(|| Error::not_found("invite", id))?)
+    Invite::from_row(row.ok_or_else(|| Error::not_found("invite", id))?)
 }
 
 async fn note(tx: &mut Tx, invite: &Invite, change: &str) -> Result<()> {
     event::append(tx, Kind::Invite, invite.id, Some(invite.organization_id), change, invite).await
-}
-
-fn from_row(mut row: Row) -> Result<Invite> {
-    Ok(Invite {
-        id: row.take()?,
-        organization_id: row.take()?,
-        created_by: row.take()?,
-        created_at: row.take()?,
-        expires_at: row.take()?,
-        used_by: row.take()?,
-        used_at: row.take()?,
-        times_used: row.take()?,
-    })
 }

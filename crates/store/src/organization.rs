@@ -4,13 +4,16 @@ use model::event::Kind;
 use model::organization::Organization;
 use model::{OrganizationId, name};
 
-use crate::db::{Row, Select, params, sql};
+use crate::db::{params, sql};
+use crate::subject::{self, Any, Subject as _, by_id, row};
 use crate::{Error, Page, Read, Result, Scope, Tx, event};
 
-macro_rules! columns {
-    () => {
-        "id, name, deployments, generation, created_at"
-    };
+by_id!(OrganizationId: get(Read));
+
+row! { Organization(OrganizationId) in "organization":
+    id, name, deployments, generation, created_at;
+    const LIVING: &'static str = "1 = 1";
+    const VISIBLE: &'static str = "id = ?";
 }
 
 /// Makes an organization; its name must not be taken.
@@ -27,37 +30,21 @@ pub async fn create(tx: &mut Tx, name: &str) -> Result<Organization> {
             params![id, name, name::fold(name), now],
         )
         .await?;
-    let organization = from_row(made.ok_or(Error::Taken { field: "organization.name" })?)?;
+    let organization =
+        Organization::from_row(made.ok_or(Error::Taken { field: "organization.name" })?)?;
     note(tx, &organization, "created").await?;
     Ok(organization)
-}
-
-/// One organization.
-pub async fn get(read: &mut Read, scope: Scope, id: OrganizationId) -> Result<Organization> {
-    let own = scope.organization();
-    let sql = concat!("SELECT ", columns!(), " FROM organization WHERE 1 = 1");
-    let rows =
-        Select::new(sql).and("id = ?", Some(&id)).and("id = ?", own.as_ref()).all(read).await?;
-    let row = rows.into_iter().next();
-    from_row(row.ok_or_else(|| Error::not_found("organization", id))?)
 }
 
 /// The organization of that name, whoever asks.
 pub async fn find(read: &mut Read, name: &str) -> Result<Option<Organization>> {
     let sql = sql!("SELECT ", columns!(), " FROM organization WHERE name_key = $1");
-    read.first(sql, params![name::fold(name)]).await?.map(from_row).transpose()
+    read.first(sql, params![name::fold(name)]).await?.map(Organization::from_row).transpose()
 }
 
-/// A part of the organizations in scope.
+/// A page of the organizations in scope.
 pub async fn list(read: &mut Read, scope: Scope, page: &Page) -> Result<Vec<Organization>> {
-    let own = scope.organization();
-    let rows = Select::new(concat!("SELECT ", columns!(), " FROM organization WHERE 1 = 1"))
-        .and("id = ?", own.as_ref())
-        .and("id > ?", page.after.as_ref())
-        .then("ORDER BY id LIMIT ?", &page.limit)
-        .all(read)
-        .await?;
-    rows.into_iter().map(from_row).collect()
+    subject::list(read, scope, &Any::ALL, page).await
 }
 
 /// Gives an organization another name.
@@ -79,7 +66,8 @@ pub async fn set_name(tx: &mut Tx, id: OrganizationId, name: &str) -> Result<Org
             params![id, name, name::fold(name)],
         )
         .await?;
-    let organization = from_row(row.ok_or_else(|| Error::not_found("organization", id))?)?;
+    let organization =
+        Organization::from_row(row.ok_or_else(|| Error::not_found("organization", id))?)?;
     note(tx, &organization, "updated").await?;
     Ok(organization)
 }
@@ -123,14 +111,4 @@ async fn note(tx: &mut Tx, organization: &Organization, change: &str) -> Result<
         organization,
     )
     .await
-}
-
-fn from_row(mut row: Row) -> Result<Organization> {
-    Ok(Organization {
-        id: row.take()?,
-        name: row.take()?,
-        deployments: row.take()?,
-        generation: row.take()?,
-        created_at: row.take()?,
-    })
 }

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::db::{Json, Row, params, sql};
 use crate::deployment::reserving;
-use crate::{Error, Read, Result, Tx, cluster, event, work};
+use crate::{Error, Read, Result, Scope, Tx, cluster, event, work};
 
 /// The worker that grows and shrinks pools.
 pub const WORKER: &str = "pool";
@@ -159,23 +159,18 @@ pub async fn shrink(tx: &mut Tx, now: &State, id: ClusterId) -> Result<()> {
     set(tx, now).await?;
     cluster::lock(tx, id).await?;
     reserving::give_up_all(tx, id).await?;
-    let at = tx.now();
-    let leaving = tx
-        .run(
-            sql!(
-                "UPDATE cluster SET status = 'deprovisioning', status_reason = $3, status_since = $4, ",
-                "updated_at = $4 WHERE id = $1 AND pool = $2 AND status = 'ready' AND deployments = 0 ",
-                "AND deleted_at IS NULL AND NOT EXISTS ",
-                "(SELECT 1 FROM capacity p WHERE p.cluster_id = cluster.id AND p.used > 0)"
-            ),
-            params![id, now.name, now.reason, at],
-        )
-        .await?;
-    if leaving == 0 {
+    // From here on nobody adds a deployment: its row is held.
+    let sql = sql!(
+        "UPDATE cluster SET updated_at = updated_at WHERE id = $1 AND pool = $2 AND status = 'ready' ",
+        "AND deployments = 0 AND deleted_at IS NULL AND NOT EXISTS ",
+        "(SELECT 1 FROM capacity p WHERE p.cluster_id = cluster.id AND p.used > 0)"
+    );
+    if tx.run(sql, params![id, now.name]).await? == 0 {
         tx.poison();
         return Err(Error::Conflict(format!("the cluster {id} is not empty any more")));
     }
-    cluster::note(tx, id, Status::Deprovisioning.as_str()).await?;
+    let mut leaving = cluster::get(tx, Scope::All, id).await?;
+    cluster::transition(tx, &mut leaving, Status::Deprovisioning, &now.reason).await?;
     note(tx, now, "shrunk", Some(id)).await
 }
 

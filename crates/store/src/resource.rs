@@ -15,10 +15,17 @@ use model::resource::{Link, Resource, Status};
 use model::template::{Act, Node};
 use model::work::{Key, Lane};
 use model::{EnvironmentId, OrganizationId, ResourceId};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::Map;
 
-use crate::db::{Json, Row, Select, batches, params, sql};
-use crate::{Error, Page, Read, Result, Scope, Tx, event, work};
+use crate::db::{Json, Param, Row, Select, Value, batches, json, params, sql};
+use crate::status::{self, Lifecycle, Reason, status_row};
+use crate::subject::{self, Any, Id, Subject, by_id};
+use crate::{Error, Page, Read, Result, Scope, Tx, work};
+
+pub use crate::status::{save, transition, transition as advance};
+
+by_id!(ResourceId: get(Read));
 
 /// The worker that has executors carry out resources.
 pub const WORKER: &str = "resource";
@@ -29,6 +36,79 @@ macro_rules! columns {
          print, applied, tried, outputs, link_kind, link_id, adopt, drift, unexpected, observed_at, attempts, fence, \
          generation, created_at, updated_at"
     };
+}
+
+impl Subject for Resource {
+    type Id = ResourceId;
+    const KIND: Kind = Kind::Resource;
+    const TABLE: &'static str = "resource";
+    const COLUMNS: &'static str = columns!();
+
+    fn from_row(row: Row) -> Result<Self> {
+        from_row(row)
+    }
+}
+
+impl Id for ResourceId {
+    type Subject = Resource;
+}
+
+impl Lifecycle for Resource {
+    status_row!(Status);
+    const WORKER: &'static str = WORKER;
+    const RESTLESS: &'static str = "status IN ('planning', 'applying', 'destroying')";
+    const EXPLAINED: &'static str = "progress";
+
+    fn columns(&self) -> Vec<(&'static str, Value<'_>)> {
+        let link = self.link.as_ref();
+        vec![
+            ("executor", self.node.executor.value()),
+            ("node", json(&self.node)),
+            ("act", self.act.value()),
+            ("progress", self.progress.value()),
+            ("print", self.print.value()),
+            ("applied", json(&self.applied)),
+            ("tried", json(&self.tried)),
+            ("outputs", json(&self.outputs)),
+            ("link_kind", link.map_or(Value::Null, |link| link.kind.value())),
+            ("link_id", link.map_or(Value::Null, |link| link.id.value())),
+            ("adopt", self.adopt.value()),
+            ("drift", json(&self.drift)),
+            ("unexpected", json(&self.unexpected)),
+            ("observed_at", self.observed_at.value()),
+            ("attempts", self.attempts.value()),
+            ("generation", self.generation.value()),
+        ]
+    }
+
+    fn told(&self) -> impl Serialize + Send + Sync {
+        told(self)
+    }
+
+    /// Another server that has taken over has a higher fence.
+    fn guard(&self) -> Option<(&'static str, Value<'_>)> {
+        Some(("fence", self.fence.value()))
+    }
+
+    fn wake(&self, tx: &mut Tx) {
+        if self.status != Status::Destroyed {
+            wake(tx, self.id);
+        }
+        crate::environment::wake(tx, self.environment_id);
+    }
+
+    /// Takes the environment first, as users and the environment's worker do.
+    async fn retake(&self, tx: &mut Tx) -> Result<Self> {
+        subject::take(tx, Scope::All, self.environment_id).await?;
+        subject::take(tx, Scope::All, self.id).await
+    }
+
+    fn is_still(&self, seen: &Self) -> bool {
+        self.status == seen.status
+            && self.status_since == seen.status_since
+            && self.generation == seen.generation
+            && self.fence == seen.fence
+    }
 }
 
 /// Asks for a resource.
@@ -53,7 +133,7 @@ pub async fn create(
         .await?;
     let made = made.ok_or_else(|| Error::Broken("an insert without a row".into()))?;
     let made = from_row(made)?;
-    note(tx, &made, "created").await?;
+    status::note(tx, &made, "created").await?;
     Ok(made)
 }
 
@@ -82,7 +162,7 @@ pub async fn outputs(
     read: &mut Read,
     environment: EnvironmentId,
     names: &[String],
-) -> Result<BTreeMap<String, Map<String, Value>>> {
+) -> Result<BTreeMap<String, Map<String, serde_json::Value>>> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut found = BTreeMap::new();
     for names in batches(&names) {
@@ -94,19 +174,6 @@ pub async fn outputs(
         }
     }
     Ok(found)
-}
-
-/// One resource.
-pub async fn get(read: &mut Read, scope: Scope, id: ResourceId) -> Result<Resource> {
-    let own = scope.organization();
-    let sql = sql!(
-        "SELECT ",
-        columns!(),
-        " FROM resource WHERE id = $1 AND deleted_at IS NULL ",
-        "AND organization_id = COALESCE($2, organization_id)"
-    );
-    let row = read.first(sql, params![id, own]).await?;
-    from_row(row.ok_or_else(|| Error::not_found("resource", id))?)
 }
 
 /// The resource of that name, also one that is gone if its environment is, so that its log can be read.
@@ -128,27 +195,9 @@ pub async fn by_name(
     from_row(row.ok_or_else(|| Error::not_found("resource", name))?)
 }
 
-/// A part of all resources in scope, by id.
+/// A page of all resources in scope, by id.
 pub async fn list(read: &mut Read, scope: Scope, page: &Page) -> Result<Vec<Resource>> {
-    let own = scope.organization();
-    let rows =
-        Select::new(concat!("SELECT ", columns!(), " FROM resource WHERE deleted_at IS NULL"))
-            .and("organization_id = ?", own.as_ref())
-            .and("id > ?", page.after.as_ref())
-            .then("ORDER BY id LIMIT ?", &page.limit)
-            .then("OFFSET ?", &page.skip)
-            .all(read)
-            .await?;
-    rows.into_iter().map(from_row).collect()
-}
-
-/// The resource, which nobody else changes from here to the end of the transaction; none if it is gone.
-pub async fn take(tx: &mut Tx, id: ResourceId) -> Result<Option<Resource>> {
-    let sql = sql!(
-        "UPDATE resource SET updated_at = updated_at WHERE id = $1 AND deleted_at IS NULL RETURNING ",
-        columns!()
-    );
-    tx.first(sql, params![id]).await?.map(from_row).transpose()
+    subject::list(read, scope, &Any::ALL, page).await
 }
 
 /// Has a server carry out the resource's step for a while, if no other one does. Whoever takes over
@@ -176,76 +225,19 @@ pub async fn let_go(tx: &mut Tx, id: ResourceId, holder: &str) -> Result<()> {
     tx.run(sql, params![id, holder]).await.map(drop)
 }
 
-/// Moves a resource on, with the reason. A step that its lifecycle does not have is a bug.
-pub async fn advance(tx: &mut Tx, now: &mut Resource, to: Status, reason: &str) -> Result<()> {
-    if !now.status.may_become(to) {
-        return Err(Error::Broken(format!("a resource can't go from {} to {to}", now.status)));
-    }
-    (now.status, now.status_since) = (to, tx.now());
-    reason.clone_into(&mut now.status_reason);
-    save(tx, now, to.as_str()).await
-}
-
-/// Says how far a step is, if that is news. Nobody is woken by it.
-pub async fn explain(tx: &mut Tx, now: &mut Resource, reason: &str, progress: i64) -> Result<()> {
+/// Changes how far a step is and why, if that is news. Wakes nobody.
+pub async fn explain(
+    tx: &mut Tx,
+    now: &mut Resource,
+    reason: impl Into<Reason>,
+    progress: i64,
+) -> Result<()> {
+    let reason = reason.into();
     if now.status_reason == reason && now.progress == progress {
         return Ok(());
     }
-    reason.clone_into(&mut now.status_reason);
-    (now.progress, now.updated_at) = (progress, tx.now());
-    write(tx, now).await?;
-    tell(tx, now, "progress").await
-}
-
-/// Writes a resource down as it is now, and appends what changed to the log.
-pub async fn save(tx: &mut Tx, now: &mut Resource, change: &str) -> Result<()> {
-    now.updated_at = tx.now();
-    write(tx, now).await?;
-    note(tx, now, change).await
-}
-
-async fn write(tx: &mut Tx, now: &Resource) -> Result<()> {
-    let sql = sql!(
-        "UPDATE resource SET executor = $2, node = $3, act = $4, status = $5, status_reason = $6, ",
-        "status_since = $7, progress = $8, print = $9, applied = $10, outputs = $11, link_kind = $12, ",
-        "link_id = $13, drift = $14, unexpected = $15, observed_at = $16, attempts = $17, ",
-        "generation = $18, updated_at = $19, adopt = $21, tried = $22 ",
-        "WHERE id = $1 AND deleted_at IS NULL AND fence = $20"
-    );
-    let link = now.link.as_ref();
-    match tx
-        .run(
-            sql,
-            params![
-                now.id,
-                now.node.executor,
-                Json(&now.node),
-                now.act,
-                now.status,
-                now.status_reason,
-                now.status_since,
-                now.progress,
-                now.print,
-                Json(&now.applied),
-                Json(&now.outputs),
-                link.map(|link| &link.kind),
-                link.map(|link| &link.id),
-                Json(&now.drift),
-                Json(&now.unexpected),
-                now.observed_at,
-                now.attempts,
-                now.generation,
-                now.updated_at,
-                now.fence,
-                now.adopt,
-                Json(&now.tried)
-            ],
-        )
-        .await?
-    {
-        0 => Err(Error::Conflict("another server has taken over this resource".into())),
-        _ => Ok(()),
-    }
+    now.progress = progress;
+    status::explain_anew(tx, now, reason).await
 }
 
 /// Notes what of Paddock's own was made for a resource, in the transaction that makes it. Whoever has an
@@ -272,10 +264,9 @@ pub async fn owner(read: &mut Read, link: &Link) -> Result<Option<Resource>> {
     read.first(sql, params![link.kind, link.id]).await?.map(from_row).transpose()
 }
 
-/// Notes that a resource was looked at and nothing is new. Nobody is told.
+/// Writes that a resource was observed and nothing is new. Nobody is told.
 pub async fn set_observed(tx: &mut Tx, now: &Resource) -> Result<()> {
-    let sql = sql!("UPDATE resource SET observed_at = $2, status_reason = $3 WHERE id = $1");
-    tx.run(sql, params![now.id, now.observed_at, now.status_reason]).await.map(drop)
+    status::write(tx, now, now.status).await
 }
 
 /// Has all resources of an environment go, whoever holds them. Nobody is woken by it.
@@ -287,20 +278,16 @@ pub async fn doom(tx: &mut Tx, environment: EnvironmentId) -> Result<()> {
 }
 
 /// The end of a resource. Its log stays.
-pub async fn delete(tx: &mut Tx, now: &mut Resource, reason: &str) -> Result<()> {
-    if !now.status.may_become(Status::Destroyed) {
-        return Err(Error::Broken(format!("a resource can't be gone from {}", now.status)));
-    }
-    (now.status, now.status_since, now.updated_at) = (Status::Destroyed, tx.now(), tx.now());
-    reason.clone_into(&mut now.status_reason);
+pub async fn delete(
+    tx: &mut Tx,
+    now: &mut Resource,
+    reason: impl Into<Reason> + Send,
+) -> Result<()> {
     (now.act, now.link) = (Act::Nothing, None);
-    write(tx, now).await?;
+    transition(tx, now, Status::Destroyed, reason).await?;
     secret::forget(tx, now.id).await?;
     let sql = sql!("UPDATE resource SET deleted_at = $2 WHERE id = $1");
-    tx.run(sql, params![now.id, now.updated_at]).await?;
-    tell(tx, now, Status::Destroyed.as_str()).await?;
-    crate::environment::wake(tx, now.environment_id);
-    Ok(())
+    tx.run(sql, params![now.id, now.updated_at]).await.map(drop)
 }
 
 /// Has the worker look at a resource.
@@ -308,35 +295,9 @@ pub fn wake(tx: &mut Tx, id: ResourceId) {
     work::wake(tx, Lane::Priority, Key::new(WORKER, id));
 }
 
-/// Wakes the workers of everything that is not at rest: the safety net.
-pub async fn resync(tx: &mut Tx) -> Result<()> {
-    let sql = sql!(
-        "SELECT id FROM resource WHERE deleted_at IS NULL ",
-        "AND status IN ('planning', 'applying', 'destroying') ORDER BY id"
-    );
-    for mut row in tx.all(sql, params![]).await? {
-        let id: ResourceId = row.take()?;
-        work::wake(tx, Lane::Background, Key::new(WORKER, id));
-    }
-    Ok(())
-}
-
-/// Appends the resource's state to the log and wakes its workers.
-async fn note(tx: &mut Tx, now: &Resource, change: &str) -> Result<()> {
-    tell(tx, now, change).await?;
-    wake(tx, now.id);
-    crate::environment::wake(tx, now.environment_id);
-    Ok(())
-}
-
-async fn tell(tx: &mut Tx, now: &Resource, change: &str) -> Result<()> {
-    let owner = Some(now.organization_id);
-    event::append(tx, Kind::Resource, now.id, owner, change, &told(now)).await
-}
-
 /// What the log says of a resource. What its executor is told may hold values of environment variables.
-fn told(now: &Resource) -> Value {
-    json!({
+fn told(now: &Resource) -> serde_json::Value {
+    serde_json::json!({
         "id": now.id,
         "environment_id": now.environment_id,
         "name": now.node.name,

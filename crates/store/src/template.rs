@@ -8,8 +8,11 @@ use model::template::{Template, files_print};
 use model::{OrganizationId, TemplateId};
 use serde_json::{Value, json};
 
-use crate::db::{Json, Row, Select, params, readable, sql};
-use crate::{Error, Page, Read, Result, Scope, Tx, event};
+use crate::db::{Json, Row, Select, params, sql};
+use crate::subject::{self, Filter as _, Subject};
+use crate::{Error, Read, Result, Scope, Tx, event};
+
+pub use crate::subject::list;
 
 macro_rules! columns {
     () => {
@@ -19,6 +22,18 @@ macro_rules! columns {
 }
 
 pub use model::template::Published;
+
+impl Subject for Published {
+    type Id = TemplateId;
+    const KIND: Kind = Kind::Template;
+    const TABLE: &'static str = "template";
+    const COLUMNS: &'static str = columns!();
+    const VISIBLE: &'static str = "(organization_id = ? OR organization_id IS NULL)";
+
+    fn from_row(row: Row) -> Result<Self> {
+        from_row(row)
+    }
+}
 
 /// Files that were published with a template, by their paths.
 pub type Files = BTreeMap<String, Vec<u8>>;
@@ -123,7 +138,8 @@ pub async fn get(read: &mut Read, scope: Scope, name: &str, version: &str) -> Re
     let own = scope.organization();
     let select =
         Select::new(concat!("SELECT ", columns!(), " FROM template WHERE deleted_at IS NULL"));
-    let rows = restricted(select, own.as_ref(), &filter)
+    let rows = filter
+        .restrict(select.and(Published::VISIBLE, own.as_ref()), own.as_ref())
         // Whoever has one of their own means that one.
         .text(" ORDER BY CASE WHEN organization_id IS NULL THEN 1 ELSE 0 END, id LIMIT 1")
         .all(read)
@@ -169,34 +185,12 @@ pub async fn versions(read: &mut Read, scope: Scope, name: &str) -> Result<Vec<V
     rows.into_iter().map(read).collect()
 }
 
-/// A part of the templates that may be seen, by id.
-pub async fn list(
-    read: &mut Read,
-    scope: Scope,
-    filter: &Filter,
-    page: &Page,
-) -> Result<Vec<Published>> {
-    let own = scope.organization();
-    let select =
-        Select::new(concat!("SELECT ", columns!(), " FROM template WHERE deleted_at IS NULL"));
-    let rows = restricted(select, own.as_ref(), filter)
-        .and("id > ?", page.after.as_ref())
-        .then("ORDER BY id LIMIT ?", &page.limit)
-        .then("OFFSET ?", &page.skip)
-        .all(read)
-        .await?;
-    Ok(readable(rows, from_row))
-}
+impl subject::Filter for Filter {
+    type Subject = Published;
 
-fn restricted<'a>(
-    select: Select<'a>,
-    own: Option<&'a OrganizationId>,
-    filter: &'a Filter,
-) -> Select<'a> {
-    select
-        .and("(organization_id = ? OR organization_id IS NULL)", own)
-        .and("name = ?", filter.name.as_ref())
-        .and("version = ?", filter.version.as_ref())
+    fn restrict<'a>(&'a self, select: Select<'a>, _: Option<&'a OrganizationId>) -> Select<'a> {
+        select.and("name = ?", self.name.as_ref()).and("version = ?", self.version.as_ref())
+    }
 }
 
 /// What was published with a template.

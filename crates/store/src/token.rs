@@ -31,7 +31,7 @@ pub async fn find(read: &mut Read, hash: &str, now: Time) -> Result<Option<(User
         )
         .await?;
     let Some(mut row) = row else { return Ok(None) };
-    let user = user::read_user(&mut row)?;
+    let user = user::read_row(&mut row)?;
     Ok(Some((user, row.take()?)))
 }
 

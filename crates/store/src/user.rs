@@ -4,13 +4,14 @@ use model::event::Kind;
 use model::user::{Access, NewUser, Role, User};
 use model::{OrganizationId, UserId, name};
 
-use crate::db::{Row, Select, params, sql};
+use crate::db::{params, sql};
+use crate::subject::{self, Any, Subject as _, by_id, row};
 use crate::{Error, Page, Read, Result, Scope, Tx, event, token};
 
-macro_rules! columns {
-    () => {
-        "id, organization_id, username, display_name, role, access, generation, created_at"
-    };
+by_id!(UserId: get(Read));
+
+row! { User(UserId) in "\"user\"":
+    id, organization_id, username, display_name, role, access, generation, created_at;
 }
 
 /// Makes a user in an organization; its username must not be taken.
@@ -44,35 +45,14 @@ pub async fn create(
             ],
         )
         .await?;
-    let user = from_row(made.ok_or(Error::Taken { field: "username" })?)?;
+    let user = User::from_row(made.ok_or(Error::Taken { field: "username" })?)?;
     note(tx, &user, "created").await?;
     Ok(user)
 }
 
-/// One user.
-pub async fn get(read: &mut Read, scope: Scope, id: UserId) -> Result<User> {
-    let own = scope.organization();
-    let sql = concat!("SELECT ", columns!(), " FROM \"user\" WHERE deleted_at IS NULL");
-    let rows = Select::new(sql)
-        .and("id = ?", Some(&id))
-        .and("organization_id = ?", own.as_ref())
-        .all(read)
-        .await?;
-    let row = rows.into_iter().next().ok_or_else(|| Error::not_found("user", id))?;
-    from_row(row)
-}
-
-/// A part of the users in scope.
+/// A page of the users in scope.
 pub async fn list(read: &mut Read, scope: Scope, page: &Page) -> Result<Vec<User>> {
-    let own = scope.organization();
-    let rows =
-        Select::new(concat!("SELECT ", columns!(), " FROM \"user\" WHERE deleted_at IS NULL"))
-            .and("organization_id = ?", own.as_ref())
-            .and("id > ?", page.after.as_ref())
-            .then("ORDER BY id LIMIT ?", &page.limit)
-            .all(read)
-            .await?;
-    rows.into_iter().map(from_row).collect()
+    subject::list(read, scope, &Any::ALL, page).await
 }
 
 /// The user who signs in with that name, and the hash of its password.
@@ -88,7 +68,7 @@ pub async fn credentials(read: &mut Read, username: &str) -> Result<Option<(User
         )
         .await?;
     let Some(mut row) = row else { return Ok(None) };
-    let user = read_user(&mut row)?;
+    let user = read_row(&mut row)?;
     Ok(Some((user, row.take()?)))
 }
 
@@ -120,7 +100,7 @@ pub async fn set(tx: &mut Tx, scope: Scope, id: UserId, change: &Change) -> Resu
             params![id, change.display_name, change.role, change.password_hash],
         )
         .await?;
-    let user = from_row(row.ok_or_else(|| Error::not_found("user", id))?)?;
+    let user = User::from_row(row.ok_or_else(|| Error::not_found("user", id))?)?;
     if change.password_hash.is_some() {
         token::delete_all_of(tx, id).await?;
     }
@@ -169,21 +149,4 @@ async fn keep_an_owner(tx: &mut Tx, leaving: &User) -> Result<()> {
 
 async fn note(tx: &mut Tx, user: &User, change: &str) -> Result<()> {
     event::append(tx, Kind::User, user.id, Some(user.organization_id), change, user).await
-}
-
-fn from_row(mut row: Row) -> Result<User> {
-    read_user(&mut row)
-}
-
-pub(crate) fn read_user(row: &mut Row) -> Result<User> {
-    Ok(User {
-        id: row.take()?,
-        organization_id: row.take()?,
-        username: row.take()?,
-        display_name: row.take()?,
-        role: row.take()?,
-        access: row.take()?,
-        generation: row.take()?,
-        created_at: row.take()?,
-    })
 }

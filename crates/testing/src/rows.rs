@@ -64,8 +64,8 @@ pub async fn ready_cluster(db: &Db, owner: Option<OrganizationId>, capacity: Res
     let mut cluster = made.expect("a cluster");
     let next = |now: &Cluster| next_step(now.provider, now.status, Voice::Speaks(None));
     while let Step::Move(to, reason) = next(&cluster) {
-        let moved = store::cluster::set_status(&mut tx, &cluster, to, &reason).await;
-        cluster = moved.expect("a step of its lifecycle");
+        let moved = store::cluster::transition(&mut tx, &mut cluster, to, reason).await;
+        moved.expect("a step of its lifecycle");
     }
     tx.commit().await.expect("it is durable");
     cluster

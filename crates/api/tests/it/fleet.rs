@@ -97,7 +97,7 @@ pub(crate) async fn make(paddock: &TestPaddock, id: &str, path: &[Status]) {
     for to in path {
         let mut tx = paddock.db().begin(Actor::Server).await.unwrap();
         let mut now = instance::take(&mut tx, Scope::All, id).await.unwrap();
-        instance::advance(&mut tx, &mut now, *to, "A test says so.").await.unwrap();
+        instance::transition(&mut tx, &mut now, *to, "A test says so.").await.unwrap();
         tx.commit().await.unwrap();
     }
 }

@@ -107,13 +107,13 @@ impl Terraform {
             Ok(sealed) => sealed,
             Err(fault) => return self.refused(seen, ask, &fault).await,
         };
-        let Some(mut tx) = self.still(seen).await? else { return Ok(Next::Again) };
-        secret::set(&mut tx, seen.id, &sealed).await?;
+        let Some(mut held) = self.still(seen).await? else { return Ok(Next::Again) };
+        secret::set(&mut held.tx, seen.id, &sealed).await?;
         if made.foreign_id.is_some() || made.dns.is_some() {
-            let mut hosting = seen.hosting.clone();
-            hosting.dns = made.dns.or(hosting.dns);
+            let hosting = &mut held.now.hosting;
+            hosting.dns = made.dns.or(hosting.dns.take());
             let name = made.foreign_id.as_deref();
-            store::cluster::set_made(&mut tx, seen.id, name, &hosting).await?;
+            store::cluster::set_made(&mut held.tx, seen.id, name, hosting).await?;
         }
         let to = match ask {
             Ask::Create => Some((Status::Provisioning, "It is being made.".to_owned())),
@@ -123,11 +123,11 @@ impl Terraform {
             self.mended(seen);
         }
         let Some((to, reason)) = to else {
-            tx.commit().await?;
+            held.commit().await?;
             return Ok(Next::At(self.db.now() + ASK_AGAIN));
         };
-        store::cluster::set_status(&mut tx, seen, to, &reason).await?;
-        tx.commit().await?;
+        held.transition(to, reason).await?;
+        held.commit().await?;
         Ok(Next::Again)
     }
 
@@ -178,17 +178,17 @@ impl Terraform {
     }
 
     async fn advance(&self, seen: &Cluster, to: Status, reason: &str) -> Result<Next, Error> {
-        if let Some(mut tx) = self.still(seen).await? {
-            store::cluster::set_status(&mut tx, seen, to, reason).await?;
-            tx.commit().await?;
+        if let Some(mut held) = self.still(seen).await? {
+            held.transition(to, reason).await?;
+            held.commit().await?;
         }
         Ok(Next::Again)
     }
 
     async fn explain(&self, seen: &Cluster, why: &str, again: Duration) -> Result<Next, Error> {
-        if let Some(mut tx) = self.still(seen).await? {
-            store::cluster::explain(&mut tx, seen, why).await?;
-            tx.commit().await?;
+        if let Some(mut held) = self.still(seen).await? {
+            held.explain(why).await?;
+            held.commit().await?;
         }
         Ok(Next::At(self.db.now() + again))
     }

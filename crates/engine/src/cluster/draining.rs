@@ -30,9 +30,9 @@ impl Terraform {
         if left.stopping == 0 && !left.candidates.is_empty() {
             self.have_move(cluster, &mut left).await?;
         }
-        let Some(mut tx) = self.still(cluster).await? else { return Ok(true) };
-        store::cluster::explain(&mut tx, cluster, &left.words()).await?;
-        tx.commit().await?;
+        let Some(mut held) = self.still(cluster).await? else { return Ok(true) };
+        held.explain(left.words()).await?;
+        held.commit().await?;
         Ok(!left.is_empty())
     }
 
@@ -53,9 +53,9 @@ impl Terraform {
                 left.no_room += 1;
                 continue;
             }
-            let Some(mut tx) = self.still(cluster).await? else { return Ok(()) };
-            moving::leave(&mut tx, id, cluster.id, &reason).await?;
-            tx.commit().await?;
+            let Some(mut held) = self.still(cluster).await? else { return Ok(()) };
+            moving::leave(&mut held.tx, id, cluster.id, &reason).await?;
+            held.commit().await?;
             left.moving += 1;
         }
         Ok(())

@@ -20,9 +20,9 @@ impl Terraform {
         drop(read);
         let text = is_lost.then(|| caveat(cluster.agent.as_ref().map(|heard| heard.at)));
         for id in ids {
-            let Some(mut tx) = self.still(cluster).await? else { return Ok(()) };
-            losing::doubt(&mut tx, id, cluster.id, text.as_deref()).await?;
-            tx.commit().await?;
+            let Some(mut held) = self.still(cluster).await? else { return Ok(()) };
+            losing::doubt(&mut held.tx, id, cluster.id, text.as_deref()).await?;
+            held.commit().await?;
         }
         Ok(())
     }
@@ -37,9 +37,9 @@ impl Terraform {
             losing::movable(&mut self.db.read().await?, cluster.id).await?;
         let reason = format!("Its cluster {} is lost; it waits for another.", cluster.name);
         for id in ids {
-            let Some(mut tx) = self.still(cluster).await? else { return Ok(()) };
-            losing::give_up(&mut tx, id, cluster.id, &reason).await?;
-            tx.commit().await?;
+            let Some(mut held) = self.still(cluster).await? else { return Ok(()) };
+            losing::give_up(&mut held.tx, id, cluster.id, &reason).await?;
+            held.commit().await?;
         }
         Ok(())
     }

@@ -379,14 +379,14 @@ pub(crate) async fn pend(tx: &mut Tx, one: &mut Resource, reason: &str) -> Resul
         reason.clone_into(&mut one.status_reason);
         return store::resource::save(tx, one, "pending").await;
     }
-    store::resource::advance(tx, one, resource::Status::Pending, reason).await
+    store::resource::transition(tx, one, resource::Status::Pending, reason).await
 }
 
 async fn begin(tx: &mut Tx, now: &mut Environment, reason: &str) -> Result<()> {
     now.is_cancelled = false;
     match now.status {
         Status::Deploying => store::environment::save(tx, now, "updated").await,
-        _ => store::environment::advance(tx, now, Status::Deploying, reason).await,
+        _ => store::environment::transition(tx, now, Status::Deploying, reason).await,
     }
 }
 
@@ -406,7 +406,7 @@ pub async fn destroy(tx: &mut Tx, now: &mut Environment, reason: &str) -> Result
         return Ok(());
     }
     now.is_cancelled = false;
-    store::environment::advance(tx, now, Status::Destroying, reason).await?;
+    store::environment::transition(tx, now, Status::Destroying, reason).await?;
     store::resource::doom(tx, now.id).await?;
     for mut one in store::resource::of(tx, now.id).await? {
         // What could not be made may be there in part.
@@ -427,7 +427,7 @@ pub async fn cancel(tx: &mut Tx, now: &mut Environment) -> Result<()> {
     }
     if now.status == Status::Validating {
         let why = "Cancelled before it was seen to work.";
-        return store::environment::advance(tx, now, Status::Failed, why).await;
+        return store::environment::transition(tx, now, Status::Failed, why).await;
     }
     now.is_cancelled = true;
     store::environment::save(tx, now, "cancelling").await?;
@@ -463,7 +463,7 @@ pub async fn retry(tx: &mut Tx, now: &mut Environment) -> Result<()> {
     } else {
         (Status::Deploying, "What failed is tried again.")
     };
-    store::environment::advance(tx, now, to, reason).await
+    store::environment::transition(tx, now, to, reason).await
 }
 
 /// Mends what is not as it was made: these resources, or all that have drifted.

@@ -118,7 +118,7 @@ impl Environments {
         if now.status == to {
             store::environment::save(&mut tx, &mut now, "updated").await?;
         } else {
-            store::environment::advance(&mut tx, &mut now, to, reason).await?;
+            store::environment::transition(&mut tx, &mut now, to, reason).await?;
             // From now on they are looked at on a schedule.
             super::wake_all(&mut tx, &now).await?;
         }

@@ -33,7 +33,9 @@ impl Deployments {
     /// The deployment that was made for a resource, if it is still there.
     pub(super) async fn found(&self, task: &Task) -> Result<Option<Deployment>, Fault> {
         let mut read = self.db.read().await.map_err(fault)?;
-        let Some(id) = linked(&mut read, task, KIND).await? else { return Ok(None) };
+        let Some(id) = linked::<DeploymentId>(&mut read, task, KIND).await? else {
+            return Ok(None);
+        };
         let own = Scope::Organization(task.organization);
         found(store::deployment::get(&mut read, own, id).await)
     }

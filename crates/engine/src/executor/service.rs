@@ -30,7 +30,7 @@ impl Services {
 
     async fn found(&self, task: &Task) -> Result<Option<Instance>, Fault> {
         let mut read = self.db.read().await.map_err(fault)?;
-        let Some(id) = linked(&mut read, task, KIND).await? else { return Ok(None) };
+        let Some(id) = linked::<InstanceId>(&mut read, task, KIND).await? else { return Ok(None) };
         let own = Scope::Organization(task.organization);
         found(store::instance::get(&mut read, own, id).await)
     }

@@ -10,11 +10,12 @@ use model::work::Next;
 use store::deployment::hosting;
 use store::{Scope, Tx, cluster, deployment, instance};
 
-use super::{Instances, Outcome, there};
+use super::{Instances, Outcome};
 use crate::Error;
+use crate::held::{Held, existing};
 
 pub(super) async fn step(all: &Instances, kind: &Kind, seen: &Instance) -> Result<Outcome, Error> {
-    let Some((mut tx, mut now)) = all.still(seen).await? else { return Ok(Outcome::Moved) };
+    let Some(Held { mut tx, mut now }) = all.still(seen).await? else { return Ok(Outcome::Moved) };
     let asked = hosting::ask(&mut tx, &now, &kind.unit(&now.instance_type)).await?;
     let Some(held) = held(&mut tx, &now, &asked).await? else {
         hosting::hold(&mut tx, &mut now, &asked, kind.priority).await?;
@@ -34,7 +35,7 @@ pub(super) async fn step(all: &Instances, kind: &Kind, seen: &Instance) -> Resul
                 now.cluster_id = Some(id);
                 now.detail.desired = versions;
                 let reason = format!("Has its place on the cluster {}.", on.name);
-                instance::advance(&mut tx, &mut now, Status::Preparing, &reason).await?;
+                instance::transition(&mut tx, &mut now, Status::Preparing, &reason).await?;
                 tx.commit().await?;
                 return Ok(Outcome::Moved);
             }
@@ -58,7 +59,7 @@ fn until_deadline(now: &Instance) -> Next {
 /// What holds its capacity, or waits to. What asks for something else, or has ended, is taken back.
 async fn held(tx: &mut Tx, now: &Instance, asked: &Resources) -> Result<Option<Deployment>, Error> {
     let Some(id) = now.deployment_id else { return Ok(None) };
-    let found = there(deployment::get(tx, Scope::All, id).await)?;
+    let found = existing(deployment::get(tx, Scope::All, id).await)?;
     let Some(held) = found else { return Ok(None) };
     if held.status == wish::Status::Deleting {
         return Ok(None);
@@ -103,5 +104,5 @@ async fn give_up(
          ask for another region or size.",
         now.region, now.cloud_provider, now.instance_type, now.size
     );
-    Ok(instance::advance(tx, now, Status::Failed, &reason).await?)
+    Ok(instance::transition(tx, now, Status::Failed, &reason).await?)
 }

@@ -6,8 +6,9 @@ use model::work::Next;
 use store::{Scope, deployment, instance};
 
 use super::sign_in::Trouble;
-use super::{Instances, Outcome, names, sign_in, there};
+use super::{Instances, Outcome, names, sign_in};
 use crate::Error;
+use crate::held::{Held, existing};
 
 pub(super) async fn step(all: &Instances, seen: &Instance) -> Result<Outcome, Error> {
     if seen.status == Status::Deprovision {
@@ -29,13 +30,13 @@ async fn take_down(all: &Instances, seen: &Instance) -> Result<Outcome, Error> {
     if is_with_foreign_agent(all, seen).await? {
         return wait(all, seen).await;
     }
-    let Some((mut tx, mut now)) = all.still(seen).await? else { return Ok(Outcome::Moved) };
+    let Some(Held { mut tx, mut now }) = all.still(seen).await? else { return Ok(Outcome::Moved) };
     if is_held(&mut tx, &now).await? {
         tx.commit().await?;
         return wait(all, seen).await;
     }
     let reason = "Its agent is done; what was made around it is taken away.";
-    instance::advance(&mut tx, &mut now, Status::Deleting, reason).await?;
+    instance::transition(&mut tx, &mut now, Status::Deleting, reason).await?;
     tx.commit().await?;
     Ok(Outcome::Moved)
 }
@@ -49,8 +50,8 @@ async fn is_with_foreign_agent(all: &Instances, seen: &Instance) -> Result<bool,
 /// Is there still something that holds its capacity? If so, that it shall go is asked for.
 async fn is_held(tx: &mut store::Tx, now: &Instance) -> Result<bool, Error> {
     let Some(id) = now.deployment_id else { return Ok(false) };
-    let asked = there(deployment::request_delete(tx, Scope::All, id).await)?;
-    Ok(asked.is_some() && there(deployment::get(tx, Scope::All, id).await)?.is_some())
+    let asked = existing(deployment::request_delete(tx, Scope::All, id).await)?;
+    Ok(asked.is_some() && existing(deployment::get(tx, Scope::All, id).await)?.is_some())
 }
 
 async fn wait(all: &Instances, seen: &Instance) -> Result<Outcome, Error> {
@@ -79,7 +80,7 @@ async fn clear_away(all: &Instances, seen: &Instance) -> Result<(), Trouble> {
 }
 
 async fn end(all: &Instances, seen: &Instance) -> Result<Outcome, Error> {
-    let Some((mut tx, now)) = all.still(seen).await? else { return Ok(Outcome::Moved) };
+    let Some(Held { mut tx, now }) = all.still(seen).await? else { return Ok(Outcome::Moved) };
     if is_held(&mut tx, &now).await? {
         tx.commit().await?;
         return Ok(Outcome::Wait(Next::At(all.soon(super::LOOK_AGAIN))));

@@ -11,7 +11,7 @@ use model::work::Next;
 use model::{InstanceId, Time};
 use store::{Db, Scope, Tx, instance};
 
-use super::there;
+use crate::held::existing;
 use crate::rules::Rules;
 use crate::{Error, Reconcile};
 
@@ -29,7 +29,7 @@ impl General {
     async fn look(&self, tx: &mut Tx, now: &mut Instance) -> Result<Option<Time>, Error> {
         if self.rules.is_denied(tx, &now.owner).await? {
             let reason = format!("{} may not have instances.", now.owner);
-            instance::advance(tx, now, Status::Deprovision, &reason).await?;
+            instance::transition(tx, now, Status::Deprovision, &reason).await?;
             return Ok(None);
         }
         let catalog = self.rules.catalog();
@@ -81,7 +81,7 @@ async fn end_if_due(tx: &mut Tx, now: &mut Instance, reason: &str) -> Result<Opt
     if end > tx.now() {
         return Ok(Some(end));
     }
-    instance::advance(tx, now, Status::Deprovision, reason).await?;
+    instance::transition(tx, now, Status::Deprovision, reason).await?;
     Ok(None)
 }
 
@@ -100,7 +100,7 @@ async fn suspend(tx: &mut Tx, now: &mut Instance, reason: &str) -> Result<(), Er
     now.detail.is_agent_ready = false;
     let until = now.expires_at.map(|end| format!(" It ends at {end} unless that changes."));
     let reason = format!("{reason}{}", until.unwrap_or_default());
-    Ok(instance::advance(tx, now, Status::Suspending, &reason).await?)
+    Ok(instance::transition(tx, now, Status::Suspending, &reason).await?)
 }
 
 /// The entitlement is back.
@@ -111,7 +111,7 @@ async fn restore(tx: &mut Tx, now: &mut Instance) -> Result<(), Error> {
         Status::Suspended if was_ours => {
             now.detail.rest = None;
             let reason = "Somebody is entitled to it again; its agent starts it.";
-            instance::advance(tx, now, Status::Resuming, reason).await?;
+            instance::transition(tx, now, Status::Resuming, reason).await?;
         }
         // First it must have come to rest; this is looked at again then.
         _ => instance::save(tx, now, "entitlement_restored").await?,
@@ -125,7 +125,7 @@ impl Reconcile for General {
     async fn reconcile(&self, key: &str) -> Result<Next, Error> {
         let id: InstanceId = key.parse().map_err(|_| Error::Key(key.to_owned()))?;
         let mut tx = self.db.begin(Actor::Worker(Self::NAME)).await?;
-        let taken = there(instance::take(&mut tx, Scope::All, id).await)?;
+        let taken = existing(instance::take(&mut tx, Scope::All, id).await)?;
         let Some(mut now) = taken else { return Ok(Next::Rest) };
         if now.status.is_leaving() {
             return Ok(Next::Rest);

@@ -8,11 +8,12 @@ use store::{Scope, cluster, instance};
 use super::sign_in::Trouble;
 use super::{Instances, Outcome, names, program, sign_in};
 use crate::Error;
+use crate::held::Held;
 
 pub(super) async fn step(all: &Instances, kind: &Kind, seen: &Instance) -> Result<Outcome, Error> {
     if seen.deadline().is_some_and(|end| end <= all.db.now()) {
         let reason = format!("It was not prepared within half an hour. {}", seen.status_reason);
-        return all.advance(seen, Status::Failed, &reason).await;
+        return all.transition(seen, Status::Failed, &reason).await;
     }
     match prepare(all, kind, seen).await {
         Ok(outcome) => Ok(outcome),
@@ -23,7 +24,7 @@ pub(super) async fn step(all: &Instances, kind: &Kind, seen: &Instance) -> Resul
 async fn prepare(all: &Instances, kind: &Kind, seen: &Instance) -> Result<Outcome, Trouble> {
     let (Some(on), Some(deployment)) = (seen.cluster_id, seen.deployment_id) else {
         let reason = "It lost its place and waits for another.";
-        return all.advance(seen, Status::Accepted, reason).await.map_err(Trouble::Ours);
+        return all.transition(seen, Status::Accepted, reason).await.map_err(Trouble::Ours);
     };
     let on = cluster::get(&mut all.db.read().await?, Scope::All, on).await?;
     let client = match &all.outside.sso {
@@ -41,7 +42,7 @@ async fn prepare(all: &Instances, kind: &Kind, seen: &Instance) -> Result<Outcom
     }
     let program = program::of(all, kind, &next, deployment, client.as_ref()).await?;
     let still = all.still(seen).await.map_err(Trouble::Ours)?;
-    let Some((mut tx, mut now)) = still else { return Ok(Outcome::Moved) };
+    let Some(Held { mut tx, mut now }) = still else { return Ok(Outcome::Moved) };
     now.host = next.host;
     // What a foreign agent says of itself and its routes comes later.
     now.detail.routes_made = !on.hosting.is_foreign;
@@ -49,7 +50,7 @@ async fn prepare(all: &Instances, kind: &Kind, seen: &Instance) -> Result<Outcom
     now.detail.routes = next.detail.routes;
     now.detail.sso_client = client.map(|client| client.id);
     let reason = format!("The agent of the cluster {} makes it.", on.name);
-    instance::advance(&mut tx, &mut now, Status::Provisioning, &reason).await?;
+    instance::transition(&mut tx, &mut now, Status::Provisioning, &reason).await?;
     if !on.hosting.is_foreign {
         hosting::run(&mut tx, deployment, &program).await?;
     }

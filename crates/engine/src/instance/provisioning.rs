@@ -10,6 +10,7 @@ use store::instance;
 
 use super::{Instances, Outcome, names, program};
 use crate::Error;
+use crate::held::Held;
 
 const LOST: &str = "Its place was lost; it waits for another and is made again there.";
 
@@ -31,8 +32,8 @@ pub(super) async fn step(all: &Instances, kind: &Kind, seen: &Instance) -> Resul
 async fn unplaced(all: &Instances, seen: &Instance) -> Result<Outcome, Error> {
     match seen.status {
         Status::Failed => Ok(Outcome::Wait(Next::Rest)),
-        Status::Suspending => all.advance(seen, Status::Suspended, "It rests.").await,
-        _ => all.advance(seen, Status::Accepted, LOST).await,
+        Status::Suspending => all.transition(seen, Status::Suspended, "It rests.").await,
+        _ => all.transition(seen, Status::Accepted, LOST).await,
     }
 }
 
@@ -45,10 +46,12 @@ async fn with_own_agent(
     let runs = held.spec.image.is_some();
     match (seen.status, held.status) {
         (Status::Suspending, deployment::Status::Running) if !runs => {
-            all.advance(seen, Status::Suspended, &resting(seen)).await.map(Some)
+            all.transition(seen, Status::Suspended, &resting(seen)).await.map(Some)
         }
         (Status::Suspending, _) if runs => {
-            let Some((mut tx, _)) = all.still(seen).await? else { return Ok(Some(Outcome::Moved)) };
+            let Some(Held { mut tx, .. }) = all.still(seen).await? else {
+                return Ok(Some(Outcome::Moved));
+            };
             hosting::rest(&mut tx, held.id).await?;
             tx.commit().await?;
             Ok(None)
@@ -59,11 +62,11 @@ async fn with_own_agent(
             if status != Status::Failed =>
         {
             let reason = format!("It does not run. {}", held.status_reason);
-            all.advance(seen, Status::Failed, &reason).await.map(Some)
+            all.transition(seen, Status::Failed, &reason).await.map(Some)
         }
         // It may run again already, but elsewhere: its names must follow first.
         (Status::Provisioning | Status::Resuming, _) if held.placed_on != seen.cluster_id => {
-            all.advance(seen, Status::Accepted, LOST).await.map(Some)
+            all.transition(seen, Status::Accepted, LOST).await.map(Some)
         }
         (_, deployment::Status::Running) if runs => arrive(all, seen, held).await.map(Some),
         _ => Ok(None),
@@ -81,11 +84,11 @@ fn resting(seen: &Instance) -> String {
 
 /// It runs: it can be used from now on.
 async fn arrive(all: &Instances, seen: &Instance, held: &Deployment) -> Result<Outcome, Error> {
-    let Some((mut tx, mut now)) = all.still(seen).await? else { return Ok(Outcome::Moved) };
+    let Some(Held { mut tx, mut now }) = all.still(seen).await? else { return Ok(Outcome::Moved) };
     now.detail.endpoints.clone_from(&held.endpoints);
     now.detail.actual = now.detail.desired.clone();
     now.detail.upgrading.clear();
-    instance::advance(&mut tx, &mut now, Status::Ready, "It can be used.").await?;
+    instance::transition(&mut tx, &mut now, Status::Ready, "It can be used.").await?;
     tx.commit().await?;
     Ok(Outcome::Moved)
 }
@@ -101,7 +104,7 @@ async fn start(
         Ok(program) => program,
         Err(met) => return all.trouble(seen, "what it signs in with", met).await,
     };
-    let Some((mut tx, now)) = all.still(seen).await? else { return Ok(Outcome::Moved) };
+    let Some(Held { mut tx, now }) = all.still(seen).await? else { return Ok(Outcome::Moved) };
     hosting::run(&mut tx, held.id, &program).await?;
     tx.commit().await?;
     Ok(Outcome::Wait(now.deadline().map_or(Next::Rest, Next::At)))
@@ -119,9 +122,11 @@ async fn with_foreign_agent(all: &Instances, seen: &Instance) -> Result<Option<O
     {
         return all.fault(seen, "its names", &fault).await.map(Some);
     }
-    let Some((mut tx, mut now)) = all.still(seen).await? else { return Ok(Some(Outcome::Moved)) };
+    let Some(Held { mut tx, mut now }) = all.still(seen).await? else {
+        return Ok(Some(Outcome::Moved));
+    };
     now.detail.routes_made = true;
-    instance::advance(&mut tx, &mut now, Status::Ready, "It can be used.").await?;
+    instance::transition(&mut tx, &mut now, Status::Ready, "It can be used.").await?;
     tx.commit().await?;
     Ok(Some(Outcome::Moved))
 }
@@ -135,7 +140,7 @@ async fn wait(all: &Instances, seen: &Instance, on: &Cluster) -> Result<Outcome,
     let late = format!("The agent of the cluster {} has not answered in time", on.name);
     if seen.status.may_become(Status::Failed) {
         let reason = format!("{late}. It is ready as soon as the agent says so; or delete it.");
-        return all.advance(seen, Status::Failed, &reason).await;
+        return all.transition(seen, Status::Failed, &reason).await;
     }
     all.explain(seen, &format!("{late}; it is still waited for.")).await?;
     Ok(Outcome::Wait(Next::At(all.soon(super::LOOK_AGAIN * 12))))

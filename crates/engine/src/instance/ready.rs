@@ -12,6 +12,7 @@ use store::instance;
 use super::sign_in::Trouble;
 use super::{Instances, Outcome, names, program, sign_in};
 use crate::Error;
+use crate::held::Held;
 
 /// How often what is outside is looked at.
 const LOOK_OUTSIDE: Duration = Duration::from_mins(10);
@@ -49,11 +50,11 @@ async fn look_inside(all: &Instances, seen: &Instance) -> Result<Option<Outcome>
     );
     if failed {
         let reason = format!("It does not run any more. {}", held.status_reason);
-        return all.advance(seen, Status::Failed, &reason).await.map(Some);
+        return all.transition(seen, Status::Failed, &reason).await.map(Some);
     }
     if held.placed_on != seen.cluster_id {
         let reason = format!("It lost its place and is made again. {}", held.status_reason);
-        return all.advance(seen, Status::Accepted, &reason).await.map(Some);
+        return all.transition(seen, Status::Accepted, &reason).await.map(Some);
     }
     if held.status != deployment::Status::Running || held.endpoints.is_empty() {
         return Ok(None);
@@ -61,7 +62,7 @@ async fn look_inside(all: &Instances, seen: &Instance) -> Result<Option<Outcome>
     let is_elsewhere = held.endpoints != seen.detail.endpoints;
     let is_new = !seen.detail.upgrading.is_empty();
     if (is_elsewhere || is_new)
-        && let Some((mut tx, mut now)) = all.still(seen).await?
+        && let Some(Held { mut tx, mut now }) = all.still(seen).await?
     {
         now.detail.endpoints = held.endpoints;
         now.detail.upgrading.clear();
@@ -97,7 +98,7 @@ async fn look_outside(all: &Instances, kind: &Kind, seen: &Instance) -> Result<b
     if !mended.is_empty() {
         tracing::info!(instance = %seen.id, ?mended, "mended what was changed outside");
         let still = all.still(seen).await.map_err(Trouble::Ours)?;
-        if let Some((mut tx, mut now)) = still {
+        if let Some(Held { mut tx, mut now }) = still {
             let reason = format!("It can be used. Mended outside: {}.", mended.join(", "));
             instance::explain(&mut tx, &mut now, &reason).await?;
             tx.commit().await?;
@@ -111,7 +112,7 @@ async fn upgrade(all: &Instances, kind: &Kind, seen: &Instance) -> Result<(), Tr
     let held = own_deployment(all, seen).await.map_err(Trouble::Ours)?;
     let Some(held) = held.filter(|_| seen.detail.upgrading.is_empty()) else { return Ok(()) };
     let program = program::as_kept(all, kind, seen, held.id).await?;
-    let Some((mut tx, mut now)) = all.still(seen).await.map_err(Trouble::Ours)? else {
+    let Some(Held { mut tx, mut now }) = all.still(seen).await.map_err(Trouble::Ours)? else {
         return Ok(());
     };
     now.detail.upgrading = vec!["service".into()];
@@ -135,7 +136,9 @@ async fn restart(
     if !has_secrets && program.env == held.spec.env {
         return Ok(());
     }
-    let Some((mut tx, _)) = all.still(seen).await.map_err(Trouble::Ours)? else { return Ok(()) };
+    let Some(Held { mut tx, .. }) = all.still(seen).await.map_err(Trouble::Ours)? else {
+        return Ok(());
+    };
     hosting::run(&mut tx, held.id, &program).await?;
     Ok(tx.commit().await?)
 }

@@ -7,6 +7,7 @@ use store::Db;
 
 use super::Instances;
 use crate::Error;
+use crate::held::Held;
 use port::{Client, Fault, Seal, Sso};
 
 /// A client as it is kept, before it is encrypted.
@@ -128,7 +129,7 @@ pub(super) async fn keep(
     };
     let text = Secret::new(serde_json::to_string(&kept).expect("plain text"));
     let sealed = all.outside.seal.seal(&purpose(instance.id), &text).await?;
-    let Some((mut tx, mut now)) = all.still(instance).await.map_err(Trouble::Ours)? else {
+    let Some(Held { mut tx, mut now }) = all.still(instance).await.map_err(Trouble::Ours)? else {
         return Ok(());
     };
     store::instance::set_sealed(&mut tx, now.id, Some(&sealed)).await?;

@@ -13,6 +13,7 @@ use store::resource::{log, secret};
 use store::{Read, Tx};
 
 use super::Resources;
+use crate::held::Held;
 use crate::{Error, Reconcile as _, environment};
 use port::{Fault, Files, Log, Task};
 
@@ -116,15 +117,8 @@ impl Resources {
 
     /// A transaction in which the resource is what it was and stays that; none if it no longer is.
     pub(super) async fn still(&self, seen: &Resource) -> Result<Option<(Tx, Resource)>, Error> {
-        let mut tx = self.db.begin(Actor::Worker(Self::NAME)).await?;
-        // In the order in which users and the environment's worker take them.
-        store::environment::take(&mut tx, store::Scope::All, seen.environment_id).await?;
-        let Some(now) = store::resource::take(&mut tx, seen.id).await? else { return Ok(None) };
-        let is_same = now.status == seen.status
-            && now.status_since == seen.status_since
-            && now.generation == seen.generation
-            && now.fence == seen.fence;
-        Ok(is_same.then_some((tx, now)))
+        let held = Held::take(&self.db, Self::NAME, seen).await?;
+        Ok(held.map(|held| (held.tx, held.now)))
     }
 }
 

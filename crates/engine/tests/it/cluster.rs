@@ -48,11 +48,11 @@ async fn request_delete(db: &Db, cluster: &Cluster) {
 /// Takes single steps, as a worker would that dies after each.
 async fn walk(db: &Db, id: ClusterId, steps: usize) {
     for _ in 0..steps {
-        let cluster = get(db, id).await.unwrap();
+        let mut cluster = get(db, id).await.unwrap();
         let step = next_step(cluster.provider, cluster.status, Voice::Speaks(None));
         let Step::Move(to, reason) = step else { return };
         let mut tx = db.begin(Actor::Worker("cluster")).await.unwrap();
-        store::cluster::set_status(&mut tx, &cluster, to, &reason).await.unwrap();
+        store::cluster::transition(&mut tx, &mut cluster, to, reason).await.unwrap();
         tx.commit().await.unwrap();
     }
 }

@@ -161,7 +161,7 @@ on_both_engines! {
         let mut tx = world.db.begin(Actor::Server).await.unwrap();
         let mut now = instance::take(&mut tx, Scope::All, id).await.unwrap();
         now.detail.rest = Some(Rest::Asked);
-        instance::advance(&mut tx, &mut now, Status::Suspending, "Because.").await.unwrap();
+        instance::transition(&mut tx, &mut now, Status::Suspending, "Because.").await.unwrap();
         tx.commit().await.unwrap();
         world.until_instance(id, Status::Suspended).await;
         pass(&world, &clock, 24 * HOUR).await;
@@ -170,7 +170,7 @@ on_both_engines! {
         let mut tx = world.db.begin(Actor::Server).await.unwrap();
         let mut now = instance::take(&mut tx, Scope::All, id).await.unwrap();
         now.detail.rest = None;
-        instance::advance(&mut tx, &mut now, Status::Resuming, "Because.").await.unwrap();
+        instance::transition(&mut tx, &mut now, Status::Resuming, "Because.").await.unwrap();
         tx.commit().await.unwrap();
         world.until_instance(id, Status::Ready).await;
     }

@@ -30,7 +30,7 @@ pub(crate) async fn nodes(world: &World, cpus: &[i64]) -> Cluster {
     let mut made = store::cluster::create(&mut tx, Some(world.owner), &new).await.unwrap();
     let next = |now: &Cluster| next_step(now.provider, now.status, Voice::Speaks(None));
     while let Step::Move(to, reason) = next(&made) {
-        made = store::cluster::set_status(&mut tx, &made, to, &reason).await.unwrap();
+        store::cluster::transition(&mut tx, &mut made, to, reason).await.unwrap();
     }
     tx.commit().await.unwrap();
     made

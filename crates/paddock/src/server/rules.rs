@@ -168,7 +168,7 @@ pub(super) async fn follow(mut shelf: Shelf, rulebook: Rulebook, db: Db) {
         tracing::info!("the rules in force were read again");
         let woken = async {
             let mut tx = db.begin(Actor::Server).await?;
-            store::instance::resync(&mut tx).await?;
+            store::resync::<model::instance::Instance>(&mut tx).await?;
             store::instance::wake_all_of(&mut tx, None, None).await?;
             tx.commit().await
         };

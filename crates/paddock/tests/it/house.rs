@@ -340,6 +340,39 @@ fn names_command(line: &str) -> bool {
     has_command || has_flag
 }
 
+/// The file whose statements write statuses.
+const WRITES_STATUS: &str = "crates/store/src/status.rs";
+
+#[test]
+fn only_one_file_writes_a_status() {
+    for name in files().iter().filter(|name| is_source(name) && name.contains("/src/")) {
+        for statement in statements(&fs::read_to_string(root().join(name)).unwrap()) {
+            let (change, _) = statement.split_once(" WHERE ").unwrap_or((&statement, ""));
+            let sets = change.split_once(" SET ").is_some_and(|(_, columns)| {
+                let columns = columns.replace(',', " ");
+                let mut words = columns.split_whitespace();
+                words.any(|word| ["status", "status_reason", "status_since"].contains(&word))
+            });
+            assert!(!sets || name == WRITES_STATUS, "{name} writes a status: {statement}");
+            let begins = statement.starts_with("INSERT") && statement.contains(" status,");
+            let first = ["'accepted'", "'queued'", "'deploying'", "'pending'"];
+            let is_first = first.iter().any(|first| statement.contains(first));
+            assert!(!begins || is_first, "{name} begins with another status: {statement}");
+        }
+    }
+}
+
+/// The statements in a file that change rows, in one line each.
+fn statements(source: &str) -> Vec<String> {
+    let source = source.replace("\\\n", "").replace(['"', '\n'], " ");
+    let words: Vec<&str> = source.split_whitespace().collect();
+    let is_start = |i: &usize| matches!(words[*i], "UPDATE" | "INSERT");
+    (0..words.len())
+        .filter(is_start)
+        .map(|i| words[i..].iter().take(120).copied().collect::<Vec<_>>().join(" "))
+        .collect()
+}
+
 fn is_source(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|end| end == "rs")
 }

@@ -1,9 +1,9 @@
 //! Draining: a cluster takes nothing new, and what is on it moves elsewhere.
 
+use model::Time;
 use model::cluster::{Cluster, Status};
 
-use super::{count_change, lock, note};
-use crate::db::{params, sql};
+use super::{lock, save, take_lock};
 use crate::deployment::reserving;
 use crate::{Error, Result, Tx};
 
@@ -20,15 +20,8 @@ pub async fn drain(tx: &mut Tx, cluster: &Cluster) -> Result<Cluster> {
     }
     lock(tx, cluster.id).await?;
     reserving::give_up_all(tx, cluster.id).await?;
-    let now = tx.now();
-    let sql = sql!(
-        "UPDATE cluster SET draining_at = $2, status_reason = CASE WHEN status = 'ready' ",
-        "THEN $3 ELSE status_reason END WHERE id = $1"
-    );
-    let reason = "It is being drained and takes nothing new.";
-    tx.run(sql, params![cluster.id, now, reason]).await?;
-    count_change(tx, cluster.id).await?;
-    note(tx, cluster.id, "draining").await
+    let at = Some(tx.now());
+    set(tx, cluster, at, "It is being drained and takes nothing new.", "draining").await
 }
 
 /// Has a cluster take what is new again. What has moved stays where it is.
@@ -36,12 +29,22 @@ pub async fn undrain(tx: &mut Tx, cluster: &Cluster) -> Result<Cluster> {
     if cluster.draining_at.is_none() {
         return Ok(cluster.clone());
     }
-    lock(tx, cluster.id).await?;
-    let sql = sql!(
-        "UPDATE cluster SET draining_at = NULL, status_reason = CASE WHEN status = 'ready' ",
-        "THEN 'It can host.' ELSE status_reason END WHERE id = $1"
-    );
-    tx.run(sql, params![cluster.id]).await?;
-    count_change(tx, cluster.id).await?;
-    note(tx, cluster.id, "undrained").await
+    set(tx, cluster, None, "It can host.", "undrained").await
+}
+
+async fn set(
+    tx: &mut Tx,
+    cluster: &Cluster,
+    draining_at: Option<Time>,
+    reason: &str,
+    change: &str,
+) -> Result<Cluster> {
+    let mut now = take_lock(tx, cluster.id).await?;
+    now.draining_at = draining_at;
+    now.generation += 1;
+    if now.status == Status::Ready {
+        reason.clone_into(&mut now.status_reason);
+    }
+    save(tx, &mut now, change).await?;
+    Ok(now)
 }

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use model::cluster::{Cluster, Hosting, NewCluster, ONLY_NODE};
+use model::cluster::{Cluster, Hosting, NewCluster, ONLY_NODE, Status};
 use model::work::{Key, Lane};
 use model::{ClusterId, InstanceId, OrganizationId, Place, Quantity};
 
-use super::{create, from_rows, get, lock, note};
-use crate::db::{Json, Select, params, sql};
+use super::{columns, create, get, lock, note, take_lock};
+use crate::db::{Json, params, sql};
+use crate::subject::Subject as _;
 use crate::{Error, Read, Result, Scope, Tx, capacity, instance, work};
 
 /// The cluster of that name elsewhere, or of that id here, whoever asks.
@@ -28,17 +29,13 @@ pub async fn find(read: &mut Read, name: &str) -> Result<Option<Cluster>> {
 
 /// The clusters that an organization has registered under their names elsewhere.
 pub async fn list(read: &mut Read, organization: OrganizationId) -> Result<Vec<Cluster>> {
-    let rows = Select::new(concat!(
+    let sql = sql!(
         "SELECT ",
-        super::columns!(),
-        " FROM cluster c LEFT JOIN capacity p ON p.cluster_id = c.id ",
-        "WHERE c.deleted_at IS NULL AND c.foreign_id IS NOT NULL"
-    ))
-    .and("c.organization_id = ?", Some(&organization))
-    .text(" ORDER BY c.id, p.node, p.kind")
-    .all(read)
-    .await?;
-    from_rows(rows)
+        columns!(),
+        " FROM cluster LEFT JOIN capacity ON cluster_id = id WHERE deleted_at IS NULL ",
+        "AND foreign_id IS NOT NULL AND organization_id = $1 ORDER BY id, node, kind"
+    );
+    Ok(Cluster::from_rows(read.all(sql, params![organization]).await?))
 }
 
 /// Makes a cluster that has a name elsewhere, unless one of that name is there.
@@ -81,17 +78,13 @@ pub async fn set(tx: &mut Tx, seen: &Cluster, hosting: &Hosting) -> Result<()> {
     Ok(())
 }
 
-/// Says why a cluster is where it is.
+/// Changes why a cluster is `ready`.
 pub async fn explain(tx: &mut Tx, id: ClusterId, reason: &str) -> Result<()> {
-    let now = tx.now();
-    let sql = sql!(
-        "UPDATE cluster SET status_reason = $2, updated_at = $3 WHERE id = $1 ",
-        "AND status = 'ready' AND status_reason <> $2"
-    );
-    if tx.run(sql, params![id, reason, now]).await? > 0 {
-        note(tx, id, "explained").await?;
+    let mut now = get(tx, Scope::All, id).await?;
+    match now.status {
+        Status::Ready => super::explain(tx, &mut now, reason).await,
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// Gives a cluster so many units of each type, and never less than are in use; which could not be as
@@ -101,8 +94,7 @@ pub async fn set_units(
     id: ClusterId,
     units: &BTreeMap<String, i64>,
 ) -> Result<Vec<String>> {
-    lock(tx, id).await?;
-    let seen = get(tx, Scope::All, id).await?;
+    let seen = take_lock(tx, id).await?;
     let place = Place { cluster: id, node: ONLY_NODE.into() };
     let (mut short, mut is_new, mut is_changed) = (Vec::new(), false, false);
     for (kind, most) in units {

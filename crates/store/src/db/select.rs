@@ -1,10 +1,11 @@
-//! A `SELECT` for lists: a fixed text and the conditions that the caller asked for.
+//! Statements that are put together: a fixed text and the conditions that the caller asked for.
 
 use super::value::{Param, Row, Value};
-use crate::{Read, Result};
+use crate::{Read, Result, Tx};
 
 /// A statement that grows by conditions. Only texts of this crate go in; users' values are bound.
-pub(crate) struct Select<'a> {
+#[derive(Debug)]
+pub struct Select<'a> {
     sql: String,
     params: Vec<Value<'a>>,
 }
@@ -58,9 +59,19 @@ impl<'a> Select<'a> {
         self
     }
 
-    /// Runs it.
+    /// Runs it; its rows.
     pub(crate) async fn all(self, read: &mut Read) -> Result<Vec<Row>> {
         read.all(&self.sql, &self.params).await
+    }
+
+    /// Runs one that gives no rows; how many it changed.
+    pub(crate) async fn run(self, tx: &mut Tx) -> Result<u64> {
+        tx.run(&self.sql, &self.params).await
+    }
+
+    /// Its text.
+    pub(crate) fn sql(self) -> String {
+        self.sql
     }
 }
 

@@ -63,8 +63,13 @@ pub(crate) struct Json<T>(pub(crate) T);
 
 impl<T: Serialize> Param for Json<&T> {
     fn value(&self) -> Value<'_> {
-        Value::Text(serde_json::to_string(self.0).expect("documents are plain data").into())
+        json(self.0)
     }
+}
+
+/// A document as a value.
+pub(crate) fn json(document: &impl Serialize) -> Value<'static> {
+    Value::Text(serde_json::to_string(document).expect("documents are plain data").into())
 }
 
 impl<T: DeserializeOwned> Column for Json<T> {

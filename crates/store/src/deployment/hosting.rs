@@ -6,8 +6,9 @@ use model::instance::Instance;
 use model::replica::Replica;
 use model::{DeploymentId, Quantity, Resources};
 
-use super::{replica, take_with_places};
+use super::take_with_places;
 use crate::db::{Json, params, sql};
+use crate::status::{Agent, Change, settle, transition_replicas};
 use crate::{Read, Result, Scope, Tx, cluster, instance};
 
 /// What an instance needs, in what the clusters there count in: in instances of its type, called `unit`,
@@ -49,30 +50,30 @@ pub async fn hold(
 
 /// Has this program run where capacity is held. What it needs, and where it may be, stays.
 pub async fn run(tx: &mut Tx, id: DeploymentId, program: &Spec) -> Result<Deployment> {
-    let (now, replicas) = take_with_places(tx, Scope::All, id).await?;
+    let (now, mut replicas) = take_with_places(tx, Scope::All, id).await?;
     let spec = Spec {
         resources: now.spec.resources.clone(),
         replicas: now.spec.replicas,
         node_selector: now.spec.node_selector.clone(),
         ..program.clone()
     };
-    set_program(tx, &now, &replicas, spec, "Has its program; its agent has not begun.").await
+    set_program(tx, &now, &mut replicas, spec, "Has its program; its agent has not begun.").await
 }
 
 /// Takes the program away. What runs is stopped; the capacity stays held.
 pub async fn rest(tx: &mut Tx, id: DeploymentId) -> Result<Deployment> {
-    let (now, replicas) = take_with_places(tx, Scope::All, id).await?;
+    let (now, mut replicas) = take_with_places(tx, Scope::All, id).await?;
     if now.spec.image.is_none() {
         return Ok(now);
     }
     let spec = Spec { image: None, ready: None, ..now.spec.clone() };
-    set_program(tx, &now, &replicas, spec, "Shall rest; its agent stops it.").await
+    set_program(tx, &now, &mut replicas, spec, "Shall rest; its agent stops it.").await
 }
 
 async fn set_program(
     tx: &mut Tx,
     now: &Deployment,
-    replicas: &[Replica],
+    replicas: &mut [Replica],
     spec: Spec,
     reason: &str,
 ) -> Result<Deployment> {
@@ -81,25 +82,25 @@ async fn set_program(
         params![now.id, Json(&spec), spec.image],
     )
     .await?;
-    for replica in replicas.iter().filter(|replica| replica.place.is_some()) {
-        replica::tell(tx, replica.id, Status::Scheduled, reason, true).await?;
-    }
+    let placed = replicas.iter_mut().filter(|replica| replica.place.is_some());
+    let change = Change::new(Status::Scheduled, reason, Agent::Answers);
+    transition_replicas(tx, placed, &change).await?;
     let now = Deployment { spec, ..now.clone() };
-    replica::settle(tx, &now, Status::Scheduled.as_str()).await
+    settle(tx, &now, replicas, Status::Scheduled.as_str()).await
 }
 
 /// Nothing runs any more of what shall rest: it holds its capacity, and that is all.
-pub(super) async fn stopped(tx: &mut Tx, deployment: &Deployment, found: &Replica) -> Result<()> {
-    if deployment.spec.image.is_some() || found.status == Status::Running {
+pub(super) async fn stopped(
+    tx: &mut Tx,
+    deployment: &Deployment,
+    replicas: &mut [Replica],
+    found: usize,
+) -> Result<()> {
+    if deployment.spec.image.is_some() || replicas[found].status == Status::Running {
         return Ok(());
     }
-    tx.run(
-        sql!(
-            "UPDATE replica SET status = 'running', status_reason = $3, endpoints = '[]' ",
-            "WHERE deployment_id = $1 AND number = $2"
-        ),
-        params![deployment.id, i64::from(found.id.number), "Holds its capacity."],
-    )
-    .await?;
-    replica::settle(tx, deployment, Status::Running.as_str()).await.map(drop)
+    let change = Change::new(Status::Running, "Holds its capacity.", Agent::Unconcerned);
+    let change = Change { endpoints: Some(&[]), ..change };
+    transition_replicas(tx, [&mut replicas[found]], &change).await?;
+    settle(tx, deployment, replicas, Status::Running.as_str()).await.map(drop)
 }

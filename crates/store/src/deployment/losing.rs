@@ -6,10 +6,12 @@
 use std::collections::BTreeSet;
 
 use model::deployment::Status;
+use model::replica::Replica;
 use model::{ClusterId, DeploymentId, Place, Resources};
 
-use super::{clear_away, replica, take_if_there};
+use super::{clear_away, is_left, replica, take_if_there};
 use crate::db::{Json, Row, params, sql};
+use crate::status::{Agent, Change, settle, transition_replicas};
 use crate::{Read, Result, Tx, capacity, cluster};
 
 /// Whose replicas on a cluster are known as well as can be, though the cluster is silent.
@@ -55,7 +57,8 @@ pub async fn doubt(
     let sql = sql!("UPDATE replica SET caveat = $3 WHERE deployment_id = $1 AND cluster_id = $2");
     if tx.run(sql, params![id, on, caveat]).await? > 0 {
         let change = if caveat.is_some() { "doubted" } else { "confirmed" };
-        replica::settle(tx, &deployment, change).await?;
+        let replicas = replica::of(tx, id).await?;
+        settle(tx, &deployment, &replicas, change).await?;
     }
     Ok(())
 }
@@ -64,32 +67,26 @@ pub async fn doubt(
 pub async fn give_up(tx: &mut Tx, id: DeploymentId, on: ClusterId, reason: &str) -> Result<()> {
     cluster::lock(tx, on).await?;
     let Some(deployment) = take_if_there(tx, id).await? else { return Ok(()) };
-    let has_image = deployment.spec.image.is_some();
-    let replicas = replica::of(tx, id).await?;
-    let lost = replicas.iter().filter(|r| r.place.as_ref().is_some_and(|p| p.cluster == on));
-    for replica in lost {
-        leave_behind(tx, replica.id.number, id, &deployment.spec.resources).await?;
-        let status = match replica.status {
-            Status::Deleting => {
-                replica::delete(tx, replica.id).await?;
-                continue;
-            }
-            ended if ended.may_become(Status::Queued) => Status::Queued,
-            other => other,
-        };
-        replica::tell(tx, replica.id, status, reason, has_image).await?;
+    let mut replicas = replica::of(tx, id).await?;
+    let is_lost = |r: &&mut Replica| r.place.as_ref().is_some_and(|place| place.cluster == on);
+    for replica in replicas.iter_mut().filter(is_lost) {
+        leave_behind(tx, replica, &deployment.spec.resources).await?;
+        if replica.status == Status::Deleting {
+            replica::delete(tx, replica.id).await?;
+            continue;
+        }
+        let is_over = !replica.status.may_become(Status::Queued);
+        let to = if is_over { replica.status } else { Status::Queued };
+        let change = Change::new(to, reason, Agent::of(&deployment));
+        transition_replicas(tx, [replica], &change).await?;
     }
-    let deployment = replica::settle(tx, &deployment, Status::Queued.as_str()).await?;
-    clear_away(tx, &deployment).await
+    replicas.retain(is_left);
+    let deployment = settle(tx, &deployment, &replicas, Status::Queued.as_str()).await?;
+    clear_away(tx, &deployment, &replicas).await
 }
 
-async fn leave_behind(
-    tx: &mut Tx,
-    number: u32,
-    id: DeploymentId,
-    request: &Resources,
-) -> Result<()> {
-    let number = i64::from(number);
+async fn leave_behind(tx: &mut Tx, replica: &mut Replica, request: &Resources) -> Result<()> {
+    let (id, number) = (replica.id.deployment, i64::from(replica.id.number));
     tx.run(
         sql!(
             "INSERT INTO leftover (cluster_id, deployment_id, number, node, request, desired) ",
@@ -107,8 +104,10 @@ async fn leave_behind(
         ),
         params![id, number],
     )
-    .await
-    .map(drop)
+    .await?;
+    replica::clear_place(replica);
+    replica.desired += 1;
+    Ok(())
 }
 
 /// Forgets what is left on a cluster that will not come back. Its lock must be held.

@@ -1,9 +1,9 @@
 //! Having replicas leave a cluster that works, so that they start elsewhere.
 
-use model::deployment::Status;
+use model::replica::Replica;
 use model::{ClusterId, DeploymentId, ReplicaId};
 
-use super::placing::{STOPPED, Standing};
+use super::placing::Standing;
 use super::{placing, replica, take_if_there};
 use crate::db::{params, sql};
 use crate::{Read, Result, Tx, cluster};
@@ -20,18 +20,13 @@ pub async fn on(read: &mut Read, on: ClusterId) -> Result<Standing> {
 pub async fn leave(tx: &mut Tx, id: ReplicaId, on: ClusterId, reason: &str) -> Result<bool> {
     cluster::lock(tx, on).await?;
     let Some(deployment) = take_if_there(tx, id.deployment).await? else { return Ok(false) };
-    let replicas = replica::of(tx, id.deployment).await?;
-    let found = replicas.into_iter().find(|replica| replica.id == id);
-    let is_there = |replica: &model::replica::Replica| {
-        replica.status.is_wanted() && replica.place.as_ref().is_some_and(|p| p.cluster == on)
+    let mut replicas = replica::of(tx, id.deployment).await?;
+    let is_there = |replica: &Replica| {
+        replica.id == id
+            && replica.status.is_wanted()
+            && replica.place.as_ref().is_some_and(|place| place.cluster == on)
     };
-    let Some(found) = found.filter(is_there) else { return Ok(false) };
-    let has_image = deployment.spec.image.is_some();
-    replica::tell(tx, id, Status::Preempted, reason, has_image).await?;
-    let deployment = replica::settle(tx, &deployment, Status::Preempted.as_str()).await?;
-    if !has_image {
-        replica::leave(tx, &deployment, &found).await?;
-        replica::settle(tx, &deployment, STOPPED).await?;
-    }
+    let Some(found) = replicas.iter().position(is_there) else { return Ok(false) };
+    placing::displace(tx, &deployment, &mut replicas, found, reason).await?;
     Ok(true)
 }

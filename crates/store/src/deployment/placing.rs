@@ -4,8 +4,10 @@ use model::deployment::{Deployment, Status};
 use model::replica::Replica;
 use model::{DeploymentId, OrganizationId, Place, ReplicaId, Time};
 
-use super::{columns, from_row, replica, take_if_there};
-use crate::db::{Select, batches, params, readable, sql};
+use super::{columns, replica, take_if_there};
+use crate::db::{Select, batches, params, sql};
+use crate::status::{Agent, Change, settle, transition_replicas};
+use crate::subject::Subject as _;
 use crate::{Error, Page, Read, Result, Scope, Tx};
 
 /// Deployments with their replicas, as placement sees them.
@@ -25,7 +27,7 @@ pub async fn some(read: &mut Read, ids: &[DeploymentId]) -> Result<Standing> {
         let select =
             concat!("SELECT ", columns!(), " FROM deployment WHERE deleted_at IS NULL AND ");
         let rows = Select::new(select).one_of("id", &ids).all(read).await?;
-        deployments.extend(readable(rows, from_row));
+        deployments.extend(Deployment::from_rows(rows));
     }
     with_replicas(read, deployments).await
 }
@@ -55,30 +57,29 @@ pub async fn place(
     on: &str,
 ) -> Result<Deployment> {
     let deployment = decided(tx, id).await?;
-    let reason = format!("Has its place on {on}.");
+    let mut replicas = replica::of(tx, id).await?;
     for (number, place) in places {
-        let id = ReplicaId { deployment: id, number: *number };
-        replica::arrive(tx, &deployment, id, place, &reason).await?;
+        let found = replicas.iter_mut().find(|replica| replica.id.number == *number);
+        let Some(replica) = found.filter(|r| r.status.is_waiting() && r.place.is_none()) else {
+            tx.poison();
+            return Err(Error::Conflict(format!("{id}/{number} does not wait any more")));
+        };
+        replica::arrive(tx, &deployment, replica, place, on).await?;
     }
     // What only holds capacity for an instance has one step less to tell of.
     let scheduled = match deployment.instance_id {
         Some(_) if deployment.spec.image.is_none() => deployment,
-        _ => replica::settle(tx, &deployment, Status::Scheduled.as_str()).await?,
+        _ => settle(tx, &deployment, &replicas, Status::Scheduled.as_str()).await?,
     };
     if scheduled.spec.image.is_some() {
         return Ok(scheduled);
     }
-    let now = tx.now();
-    tx.run(
-        sql!(
-            "UPDATE replica SET status = 'running', status_reason = $2, started_at = $3 ",
-            "WHERE deployment_id = $1 AND status = 'scheduled'"
-        ),
-        params![id, format!("Holds its capacity on {on}."), now],
-    )
-    .await?;
+    let waiting = replicas.iter_mut().filter(|replica| replica.status == Status::Scheduled);
+    let reason = format!("Holds its capacity on {on}.");
+    let change = Change::new(Status::Running, reason, Agent::Unconcerned);
+    transition_replicas(tx, waiting, &change).await?;
     super::plan_end(tx, &scheduled);
-    replica::settle(tx, &scheduled, Status::Running.as_str()).await
+    settle(tx, &scheduled, &replicas, Status::Running.as_str()).await
 }
 
 /// The deployment that a decision is about; it may be gone since.
@@ -95,24 +96,36 @@ pub async fn preempt(tx: &mut Tx, victim: ReplicaId, by: ReplicaId, reason: &str
             "{victim} belongs to an instance, which never yields"
         )));
     }
-    let replicas = replica::of(tx, victim.deployment).await?;
-    let found = replicas.into_iter().find(|replica| replica.id == victim);
-    let Some(found) = found.filter(|r| r.status.is_wanted() && r.place.is_some()) else {
+    let mut replicas = replica::of(tx, victim.deployment).await?;
+    let is_it = |r: &Replica| r.id == victim && r.status.is_wanted() && r.place.is_some();
+    let Some(found) = replicas.iter().position(is_it) else {
         return Err(Error::Conflict(format!("{victim} does not run any more")));
     };
     let Some(owner) = waiting_owner(tx, by).await? else {
         return Err(Error::Conflict(format!("{by} does not wait any more")));
     };
-    let (now, has_image) = (tx.now(), deployment.spec.image.is_some());
-    replica::tell(tx, victim, Status::Preempted, reason, has_image).await?;
     // What only holds room is there to yield: that counts against nobody.
     if deployment.reserved.is_none() {
+        let now = tx.now();
         count(tx, now, owner, by, victim).await?;
     }
-    let deployment = replica::settle(tx, &deployment, Status::Preempted.as_str()).await?;
-    if !has_image {
-        replica::leave(tx, &deployment, &found).await?;
-        replica::settle(tx, &deployment, STOPPED).await?;
+    displace(tx, &deployment, &mut replicas, found, reason).await
+}
+
+/// Has a replica give up its place. What has no program is gone from there at once.
+pub(super) async fn displace(
+    tx: &mut Tx,
+    deployment: &Deployment,
+    replicas: &mut [Replica],
+    found: usize,
+    reason: &str,
+) -> Result<()> {
+    let change = Change::new(Status::Preempted, reason, Agent::of(deployment));
+    transition_replicas(tx, [&mut replicas[found]], &change).await?;
+    let now = settle(tx, deployment, replicas, Status::Preempted.as_str()).await?;
+    if change.agent == Agent::Absent {
+        replica::leave(tx, &now, &mut replicas[found]).await?;
+        settle(tx, &now, replicas, STOPPED).await?;
     }
     Ok(())
 }
@@ -164,17 +177,15 @@ pub async fn forget_preemptions(tx: &mut Tx, before: Time) -> Result<()> {
 /// Says why the waiting replicas of a deployment wait, if that is news.
 pub async fn set_reason(tx: &mut Tx, id: DeploymentId, reason: &str) -> Result<()> {
     let deployment = decided(tx, id).await?;
-    let changed = tx
-        .run(
-            sql!(
-                "UPDATE replica SET status_reason = $2 WHERE deployment_id = $1 ",
-                "AND cluster_id IS NULL AND status = 'queued' AND status_reason <> $2"
-            ),
-            params![id, reason],
-        )
-        .await?;
-    if changed > 0 {
-        replica::settle(tx, &deployment, "waiting").await?;
+    let mut replicas = replica::of(tx, id).await?;
+    let is_news = |r: &&mut Replica| {
+        r.status == Status::Queued && r.place.is_none() && r.status_reason != reason
+    };
+    let waiting: Vec<&mut Replica> = replicas.iter_mut().filter(is_news).collect();
+    if waiting.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let change = Change::new(Status::Queued, reason, Agent::Unconcerned);
+    transition_replicas(tx, waiting, &change).await?;
+    settle(tx, &deployment, &replicas, "waiting").await.map(drop)
 }

@@ -1,14 +1,15 @@
 //! The replicas of deployments, and what they make of their deployment.
 //!
-//! Whoever changes a replica holds its deployment's row (`deployment::take`) from before it looks, so
-//! that what it has seen stays true, and sums up afterwards (`settle`).
+//! Whoever changes a replica holds its deployment's row (`subject::take`) from before it looks, so
+//! that what it has seen stays true, and sums up afterwards (`status::settle`).
 
 use model::deployment::{Deployment, Status};
 use model::log::LogLine;
-use model::replica::{Replica, summary};
+use model::replica::Replica;
 use model::{ClusterId, DeploymentId, Place, ReplicaId};
 
 use crate::db::{Counter, Json, Row, Select, batches, params, sql};
+use crate::status::{Agent, Change, transition_replicas};
 use crate::{Error, Read, Result, Tx, capacity};
 
 macro_rules! columns {
@@ -53,27 +54,6 @@ pub(super) async fn create(tx: &mut Tx, deployment: DeploymentId, count: u32) ->
     .map(drop)
 }
 
-/// Gives a replica another status, and whoever runs it another wish.
-pub(super) async fn tell(
-    tx: &mut Tx,
-    id: ReplicaId,
-    status: Status,
-    reason: &str,
-    has_image: bool,
-) -> Result<()> {
-    let (number, nobody_answers) = (i64::from(id.number), i64::from(!has_image));
-    tx.run(
-        sql!(
-            "UPDATE replica SET status = $3, status_reason = $4, desired = desired + 1, answered = ",
-            "CASE WHEN cluster_id IS NULL OR CAST($5 AS BIGINT) = 1 THEN desired + 1 ELSE answered END ",
-            "WHERE deployment_id = $1 AND number = $2"
-        ),
-        params![id.deployment, number, status, reason, nobody_answers],
-    )
-    .await
-    .map(drop)
-}
-
 /// Keeps the last lines of the log of a replica that has ended.
 pub(super) async fn set_tail(tx: &mut Tx, id: ReplicaId, tail: &[LogLine]) -> Result<()> {
     let sql = sql!("UPDATE replica SET tail = $3 WHERE deployment_id = $1 AND number = $2");
@@ -98,40 +78,29 @@ pub(super) async fn delete(tx: &mut Tx, id: ReplicaId) -> Result<()> {
     Ok(())
 }
 
-/// Gives a replica a node's capacity. It must be free of any.
+/// Gives a replica that waits a node's capacity. `on` is what users call where that is.
 pub(super) async fn arrive(
     tx: &mut Tx,
     deployment: &Deployment,
-    id: ReplicaId,
+    replica: &mut Replica,
     place: &Place,
-    reason: &str,
+    on: &str,
 ) -> Result<()> {
     if deployment.pinned_to.is_none() && count_on(tx, deployment.id, place.cluster).await? == 0 {
         tx.count(Counter::Cluster(place.cluster), 1);
     }
-    let (number, now) = (i64::from(id.number), tx.now());
-    let nobody_answers = i64::from(deployment.spec.image.is_none());
-    let placed = tx
-        .run(
-            sql!(
-                "UPDATE replica SET cluster_id = $3, node = $4, status = 'scheduled', ",
-                "status_reason = $5, placed_at = $6, desired = desired + 1, answered = ",
-                "CASE WHEN CAST($7 AS BIGINT) = 1 THEN desired + 1 ELSE answered END ",
-                "WHERE deployment_id = $1 AND number = $2 AND cluster_id IS NULL ",
-                "AND status IN ('queued', 'preempted')"
-            ),
-            params![id.deployment, number, place.cluster, *place.node, reason, now, nobody_answers],
-        )
-        .await?;
-    if placed == 0 {
-        tx.poison();
-        return Err(Error::Conflict(format!("{id} does not wait any more")));
-    }
+    let reason = format!("Has its place on {on}.");
+    let change = Change::new(Status::Scheduled, reason, Agent::of(deployment));
+    transition_replicas(tx, [replica], &Change { place: Some(place), ..change }).await?;
     capacity::reserve(tx, place, &deployment.spec.resources).await
 }
 
 /// Takes a node's capacity back: nothing of the replica is left there.
-pub(super) async fn leave(tx: &mut Tx, deployment: &Deployment, replica: &Replica) -> Result<()> {
+pub(super) async fn leave(
+    tx: &mut Tx,
+    deployment: &Deployment,
+    replica: &mut Replica,
+) -> Result<()> {
     let Some(place) = &replica.place else { return Ok(()) };
     let number = i64::from(replica.id.number);
     let freed = tx
@@ -149,7 +118,15 @@ pub(super) async fn leave(tx: &mut Tx, deployment: &Deployment, replica: &Replic
         return Err(Error::Conflict(format!("{} was freed already", replica.id)));
     }
     forget(tx, deployment.id, place.cluster).await?;
-    capacity::release(tx, place, &deployment.spec.resources).await
+    capacity::release(tx, place, &deployment.spec.resources).await?;
+    clear_place(replica);
+    Ok(())
+}
+
+/// What a replica without a place has not, in memory.
+pub(super) fn clear_place(replica: &mut Replica) {
+    (replica.place, replica.placed_at, replica.started_at) = (None, None, None);
+    (replica.caveat, replica.endpoints) = (None, Vec::new());
 }
 
 /// Counts a deployment that found room by itself no more, if this was the last of it there.
@@ -167,48 +144,6 @@ async fn count_on(read: &mut Read, deployment: DeploymentId, cluster: ClusterId)
         "(SELECT COUNT(*) FROM leftover WHERE deployment_id = $1 AND cluster_id = $2)"
     );
     read.number(sql, params![deployment, cluster]).await
-}
-
-/// Writes what the replicas make of their deployment, and what changed into the log.
-///
-/// One that is on its way out stays that, and is gone with the last of them.
-pub(super) async fn settle(tx: &mut Tx, seen: &Deployment, change: &str) -> Result<Deployment> {
-    let replicas = of(tx, seen.id).await?;
-    let mut now = seen.clone();
-    now.updated_at = tx.now();
-    let first = replicas.iter().find_map(|replica| replica.place.clone());
-    (now.placed_on, now.node) = first.map(|place| (place.cluster, place.node.to_string())).unzip();
-    now.endpoints = Vec::new();
-    if now.status != Status::Deleting
-        && let Some(summary) = summary(&replicas)
-    {
-        (now.status, now.status_reason) = (summary.status, summary.reason);
-        (now.endpoints, now.started_at) = (summary.endpoints, summary.started_at);
-    }
-    write(tx, &now).await?;
-    super::append(tx, &now, change).await?;
-    Ok(now)
-}
-
-async fn write(tx: &mut Tx, now: &Deployment) -> Result<()> {
-    tx.run(
-        sql!(
-            "UPDATE deployment SET status = $2, status_reason = $3, placed_on = $4, node = $5, ",
-            "endpoints = $6, started_at = $7, updated_at = $8 WHERE id = $1"
-        ),
-        params![
-            now.id,
-            now.status,
-            now.status_reason,
-            now.placed_on,
-            now.node,
-            Json(&now.endpoints),
-            now.started_at,
-            now.updated_at
-        ],
-    )
-    .await
-    .map(drop)
 }
 
 pub(super) fn from_row(mut row: Row) -> Result<Replica> {

@@ -10,6 +10,7 @@ use model::{ClusterId, Place, ReplicaId};
 use super::placing::STOPPED;
 use super::{clear_away, hosting, replica, take_if_there};
 use crate::db::{Json, Row, Select, params, sql};
+use crate::status::{Agent, Change, settle, transition_replicas};
 use crate::{Error, Read, Result, Tx, capacity, cluster};
 
 /// Whose agent asks.
@@ -83,19 +84,19 @@ pub async fn report(tx: &mut Tx, report: &Report) -> Result<()> {
     let Some(deployment) = take_if_there(tx, report.replica.deployment).await? else {
         return Ok(());
     };
-    let replicas = replica::of(tx, deployment.id).await?;
-    let is_it = |replica: &&Replica| {
+    let mut replicas = replica::of(tx, deployment.id).await?;
+    let is_it = |replica: &Replica| {
         replica.id == report.replica
             && replica.desired == report.generation
             && replica.place.as_ref().is_some_and(|place| place.cluster == report.cluster)
     };
-    let Some(found) = replicas.iter().find(is_it) else { return Ok(()) };
-    answer(tx, found).await?;
+    let Some(found) = replicas.iter().position(is_it) else { return Ok(()) };
+    answer(tx, &replicas[found]).await?;
     match &report.observed {
-        Observed::Gone => gone(tx, &deployment, found).await,
-        observed if found.status.is_wanted() => {
+        Observed::Gone => gone(tx, &deployment, replicas, found).await,
+        observed if replicas[found].status.is_wanted() => {
             let said = (observed, report.tail.as_slice());
-            observe(tx, &deployment, found, &replicas, said).await
+            observe(tx, &deployment, &mut replicas, found, said).await
         }
         _ => Ok(()),
     }
@@ -146,25 +147,32 @@ async fn clear_leftover(tx: &mut Tx, report: &Report) -> Result<()> {
 }
 
 /// Nothing is left of it: its capacity is free, and if it shall go, it is gone.
-async fn gone(tx: &mut Tx, deployment: &Deployment, found: &Replica) -> Result<()> {
-    if found.status.is_wanted() {
-        return hosting::stopped(tx, deployment, found).await;
+async fn gone(
+    tx: &mut Tx,
+    deployment: &Deployment,
+    mut replicas: Vec<Replica>,
+    found: usize,
+) -> Result<()> {
+    if replicas[found].status.is_wanted() {
+        return hosting::stopped(tx, deployment, &mut replicas, found).await;
     }
-    replica::leave(tx, deployment, found).await?;
-    if found.status == Status::Deleting {
-        replica::delete(tx, found.id).await?;
+    replica::leave(tx, deployment, &mut replicas[found]).await?;
+    if replicas[found].status == Status::Deleting {
+        replica::delete(tx, replicas[found].id).await?;
+        replicas.remove(found);
     }
-    let deployment = replica::settle(tx, deployment, STOPPED).await?;
-    clear_away(tx, &deployment).await
+    let deployment = settle(tx, deployment, &replicas, STOPPED).await?;
+    clear_away(tx, &deployment, &replicas).await
 }
 
 async fn observe(
     tx: &mut Tx,
     deployment: &Deployment,
-    found: &Replica,
-    all: &[Replica],
+    replicas: &mut [Replica],
+    found: usize,
     (observed, tail): (&Observed, &[LogLine]),
 ) -> Result<()> {
+    let seen = &replicas[found];
     let none: &[String] = &[];
     let (status, reason, endpoints) = match observed {
         Observed::Starting => (Status::Starting, "Its agent starts it.", none),
@@ -174,55 +182,30 @@ async fn observe(
         Observed::Failed { reason } => (Status::Failed, reason.as_str(), none),
         Observed::Gone => return Ok(()),
     };
-    let is_known = status == found.status
-        && endpoints == found.endpoints
-        && (reason == found.status_reason || *observed == Observed::Starting);
-    if is_known || (status != found.status && !found.status.may_become(status)) {
+    let is_known = status == seen.status
+        && endpoints == seen.endpoints
+        && (reason == seen.status_reason || *observed == Observed::Starting);
+    if is_known || (status != seen.status && !seen.status.may_become(status)) {
         return Ok(());
     }
-    move_on(tx, found, status, reason, endpoints).await?;
+    // What has ended must be cleared away before its capacity is free: a new wish for the agent.
+    let agent = if status.is_wanted() { Agent::Unconcerned } else { Agent::Answers };
+    let change = Change { endpoints: Some(endpoints), ..Change::new(status, reason, agent) };
+    transition_replicas(tx, [&mut replicas[found]], &change).await?;
+    let id = replicas[found].id;
     if !tail.is_empty() {
-        replica::set_tail(tx, found.id, tail).await?;
+        replica::set_tail(tx, id, tail).await?;
     }
     if status == Status::Failed {
-        fail_others(tx, found, all).await?;
+        // A part of what was asked for is not what was asked for.
+        let others = replicas.iter_mut().filter(|r| r.status.is_wanted() || r.status.is_waiting());
+        let reason = stopped_because_of(id.number);
+        let change = Change::new(Status::Failed, reason, Agent::Answers);
+        transition_replicas(tx, others, &change).await?;
     }
-    let deployment = replica::settle(tx, deployment, status.as_str()).await?;
+    let deployment = settle(tx, deployment, replicas, status.as_str()).await?;
     if status == Status::Running {
         super::plan_end(tx, &deployment);
-    }
-    Ok(())
-}
-
-async fn move_on(
-    tx: &mut Tx,
-    found: &Replica,
-    status: Status,
-    reason: &str,
-    endpoints: &[String],
-) -> Result<()> {
-    let number = i64::from(found.id.number);
-    // What has ended must be cleared away before its capacity is free: a new wish for the agent.
-    let ended = i64::from(!status.is_wanted());
-    let running = (status == Status::Running).then_some(tx.now());
-    tx.run(
-        sql!(
-            "UPDATE replica SET status = $3, status_reason = $4, endpoints = $5, ",
-            "desired = desired + $6, started_at = COALESCE(started_at, $7) ",
-            "WHERE deployment_id = $1 AND number = $2"
-        ),
-        params![found.id.deployment, number, status, reason, Json(&endpoints), ended, running],
-    )
-    .await
-    .map(drop)
-}
-
-/// One that can't run stops the others: a part of what was asked for is not what was asked for.
-async fn fail_others(tx: &mut Tx, failed: &Replica, all: &[Replica]) -> Result<()> {
-    let reason = stopped_because_of(failed.id.number);
-    let others = all.iter().filter(|replica| replica.id != failed.id);
-    for replica in others.filter(|r| r.status.is_wanted() || r.status.is_waiting()) {
-        replica::tell(tx, replica.id, Status::Failed, &reason, true).await?;
     }
     Ok(())
 }

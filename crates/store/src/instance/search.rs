@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use model::instance::Instance;
 use model::search::{Direction, Expr, Op};
 
-use super::from_row;
-use crate::db::{Select, Value, readable};
+use crate::db::{Select, Value};
+use crate::subject::Subject as _;
 use crate::{Error, Read, Result, Scope};
 
 /// What is looked for.
@@ -47,7 +47,7 @@ pub async fn list(
         .then("OFFSET ?", &skip)
         .all(read)
         .await?;
-    Ok(readable(rows, from_row))
+    Ok(Instance::from_rows(rows))
 }
 
 /// How many are found.

@@ -17,6 +17,7 @@ mod scope;
 mod search;
 mod signal;
 mod statement;
+mod status;
 mod support;
 mod transaction;
 mod upgrade;

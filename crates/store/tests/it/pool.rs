@@ -43,7 +43,7 @@ async fn ready(db: &Db) -> Cluster {
     let mut now = grow(db, &state(db).await).await.unwrap();
     for to in [Provisioning, Provisioned, WaitingForAgent, Ready] {
         let mut tx = db.begin(ME).await.unwrap();
-        now = cluster::set_status(&mut tx, &now, to, "Moves on.").await.unwrap();
+        cluster::transition(&mut tx, &mut now, to, "Moves on.").await.unwrap();
         tx.commit().await.unwrap();
     }
     now

@@ -118,7 +118,7 @@ async fn made(db: &Db, own: OrganizationId, kind: &str, dice: &mut Dice, n: usiz
     let mut tx = db.begin(Actor::Server).await.unwrap();
     let mut made = instance::create(&mut tx, own, &new).await.unwrap();
     if n.is_multiple_of(3) {
-        instance::advance(&mut tx, &mut made, Status::Failed, "A test says so.").await.unwrap();
+        instance::transition(&mut tx, &mut made, Status::Failed, "A test says so.").await.unwrap();
     }
     tx.commit().await.unwrap();
     made

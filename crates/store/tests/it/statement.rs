@@ -64,7 +64,7 @@ struct Statement {
     sql: String,
 }
 
-/// All statements of the crate. As many as there are `sql!(`, or this panics.
+/// All statements of the crate: as many as there are `sql!(`, and those that `subject` puts together.
 fn statements() -> Vec<Statement> {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut statements = Vec::new();
@@ -77,6 +77,9 @@ fn statements() -> Vec<Statement> {
         });
         statements.extend(found);
     }
+    let file = "subject.rs".to_owned();
+    statements
+        .extend(store::statements().into_iter().map(|sql| Statement { file: file.clone(), sql }));
     statements
 }
 
@@ -93,8 +96,14 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// What `columns!()` means in a file: its own macro, or that of the module above.
+/// What `columns!()` means in a file: its own macro, its `row!`, or that of the module above.
 fn columns_of(file: &Path, text: &str) -> Option<String> {
+    if let Some((_, rest)) = text.split_once("\nrow! {") {
+        let columns = rest.split_once(':')?.1.split_once(';')?.0;
+        let names: Vec<&str> =
+            columns.split(',').filter_map(|column| column.split_whitespace().next()).collect();
+        return Some(names.join(", "));
+    }
     if let Some((_, rest)) = text.split_once("macro_rules! columns {") {
         return Some(literal(rest.split_once('"')?.1).0);
     }

@@ -131,7 +131,7 @@ fn apply(
 async fn carry_out(tx: &mut Tx, kind: &Kind, mut now: Instance, then: Then) -> store::Result<()> {
     match then {
         Then::Stay => instance::save(tx, &mut now, "reported").await,
-        Then::Move(to, reason) => instance::advance(tx, &mut now, to, &reason).await,
+        Then::Move(to, reason) => instance::transition(tx, &mut now, to, &reason).await,
         Then::Elsewhere => move_on(tx, kind, now).await,
     }
 }
@@ -152,5 +152,5 @@ async fn move_on(tx: &mut Tx, kind: &Kind, mut now: Instance) -> store::Result<(
     now.detail.is_agent_ready = false;
     let reason =
         "The agent of its cluster has no room for it after all; it waits for another cluster.";
-    instance::advance(tx, &mut now, Status::Accepted, reason).await
+    instance::transition(tx, &mut now, Status::Accepted, reason).await
 }

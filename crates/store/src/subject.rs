@@ -1,0 +1,257 @@
+//! What all subjects have in common: how each is read, locked and found again.
+//!
+//! A subject names its table and columns once ([`row`]); `get`, `list`, `count`, `take` and `resync` are
+//! here. Which subject is meant follows from the id or the filter that is given.
+
+use std::fmt::Display;
+use std::marker::PhantomData;
+
+use model::cluster::Cluster;
+use model::deployment::Deployment;
+use model::environment::Environment;
+use model::event::Kind;
+use model::instance::Instance;
+use model::invite::Invite;
+use model::organization::Organization;
+use model::resource::Resource;
+use model::user::User;
+use model::work::{Key, Lane};
+use model::{OrganizationId, Xid};
+
+use crate::db::{Column, Param, Row, Select, params, readable};
+use crate::status::Lifecycle;
+use crate::template::Published;
+use crate::{Error, Page, Read, Result, Scope, Tx, work};
+
+/// A kind of row that users see.
+pub trait Subject: Sized + Send + Sync {
+    /// Its id.
+    type Id: Param + Column + Display + Copy + Send + Sync;
+    /// What it is called in the log and in errors.
+    const KIND: Kind;
+    /// Its table, as statements name it.
+    const TABLE: &'static str;
+    /// What is read of it, in the order of [`Subject::from_rows`].
+    const COLUMNS: &'static str;
+    /// What holds for rows that exist.
+    const LIVING: &'static str = "deleted_at IS NULL";
+    /// What holds for rows that the organization `?` sees.
+    const VISIBLE: &'static str = "organization_id = ?";
+    /// What else is read, as the end of a statement around the rows that were asked for.
+    const JOIN: &'static str = "";
+
+    /// Reads one row.
+    fn from_row(row: Row) -> Result<Self>;
+
+    /// Reads the rows of a list. One that can't be read does not hide the others.
+    fn from_rows(rows: Vec<Row>) -> Vec<Self> {
+        readable(rows, Self::from_row)
+    }
+}
+
+/// The id of a subject.
+pub trait Id: Param + Display + Send + Sync {
+    /// The subject.
+    type Subject: Subject<Id = Self>;
+}
+
+/// Which subjects of a list are asked for.
+pub trait Filter: Sync {
+    /// The subject.
+    type Subject: Subject;
+
+    /// Adds the conditions; `own` is the organization that asks, if it is one.
+    fn restrict<'a>(&'a self, select: Select<'a>, own: Option<&'a OrganizationId>) -> Select<'a>;
+}
+
+/// All that are in scope.
+#[derive(Debug)]
+pub(crate) struct Any<T>(PhantomData<fn() -> T>);
+
+impl<T> Any<T> {
+    /// All of that subject.
+    pub(crate) const ALL: Self = Self(PhantomData);
+}
+
+impl<T: Subject> Filter for Any<T> {
+    type Subject = T;
+
+    fn restrict<'a>(&'a self, select: Select<'a>, _: Option<&'a OrganizationId>) -> Select<'a> {
+        select
+    }
+}
+
+fn select<'a, T: Subject>() -> Select<'a> {
+    let from = if T::JOIN.is_empty() { "" } else { "(SELECT * FROM " };
+    Select::new(&format!("SELECT {} FROM {from}{} WHERE {}", T::COLUMNS, T::TABLE, T::LIVING))
+}
+
+/// One subject in scope.
+pub async fn get<I: Id>(read: &mut Read, scope: Scope, id: I) -> Result<I::Subject> {
+    let own = scope.organization();
+    let rows = select::<I::Subject>()
+        .and("id = ?", Some(&id))
+        .and(I::Subject::VISIBLE, own.as_ref())
+        .text(I::Subject::JOIN)
+        .all(read)
+        .await?;
+    one(rows, &id)
+}
+
+fn one<T: Subject>(mut rows: Vec<Row>, id: &impl Display) -> Result<T> {
+    match rows.len() {
+        0 => Err(Error::not_found(T::KIND.as_str(), id)),
+        1 => T::from_row(rows.swap_remove(0)),
+        _ => T::from_rows(rows)
+            .pop()
+            .ok_or_else(|| Error::Broken(format!("the {} {id} can't be read", T::KIND.as_str()))),
+    }
+}
+
+/// A page of the subjects in scope, by id.
+pub async fn list<F: Filter>(
+    read: &mut Read,
+    scope: Scope,
+    filter: &F,
+    page: &Page,
+) -> Result<Vec<F::Subject>> {
+    let own = scope.organization();
+    let select = select::<F::Subject>().and(F::Subject::VISIBLE, own.as_ref());
+    let rows = filter
+        .restrict(select, own.as_ref())
+        .and("id > ?", page.after.as_ref())
+        .then("ORDER BY id LIMIT ?", &page.limit)
+        .then("OFFSET ?", &page.skip)
+        .text(F::Subject::JOIN)
+        .all(read)
+        .await?;
+    Ok(F::Subject::from_rows(rows))
+}
+
+/// The number of subjects in scope.
+pub async fn count<F: Filter>(read: &mut Read, scope: Scope, filter: &F) -> Result<i64> {
+    let own = scope.organization();
+    let (table, living) = (F::Subject::TABLE, F::Subject::LIVING);
+    let select = Select::new(&format!("SELECT COUNT(*) FROM {table} WHERE {living}"));
+    let select = select.and(F::Subject::VISIBLE, own.as_ref());
+    let rows = filter.restrict(select, own.as_ref()).all(read).await?;
+    rows.into_iter().next().map_or(Ok(0), |mut row| row.take())
+}
+
+/// One subject in scope, whose row nobody else changes until the end of the transaction.
+pub async fn take<I: Id>(tx: &mut Tx, scope: Scope, id: I) -> Result<I::Subject> {
+    let own = scope.organization();
+    let rows = locking::<I::Subject>(&id)
+        .and(I::Subject::VISIBLE, own.as_ref())
+        .text(" RETURNING ")
+        .text(I::Subject::COLUMNS)
+        .all(tx)
+        .await?;
+    one(rows, &id)
+}
+
+fn locking<T: Subject>(id: &T::Id) -> Select<'_> {
+    let (table, living) = (T::TABLE, T::LIVING);
+    Select::new(&format!("UPDATE {table} SET updated_at = updated_at WHERE {living}"))
+        .and("id = ?", Some(id))
+}
+
+/// Wakes the workers of all subjects that are not at rest: the safety net.
+pub async fn resync<T: Lifecycle>(tx: &mut Tx) -> Result<()> {
+    for mut row in tx.all(&restless::<T>(), params![]).await? {
+        let id: T::Id = row.take()?;
+        work::wake(tx, Lane::Background, Key::new(T::WORKER, id));
+    }
+    Ok(())
+}
+
+fn restless<T: Lifecycle>() -> String {
+    let (table, living, restless) = (T::TABLE, T::LIVING, T::RESTLESS);
+    format!("SELECT id FROM {table} WHERE {living} AND {restless} ORDER BY id")
+}
+
+/// The statements that are put together here, so that a test prepares them on both engines.
+pub fn statements() -> Vec<String> {
+    let mut all = Vec::new();
+    all.extend(reads::<Organization>());
+    all.extend(reads::<User>());
+    all.extend(reads::<Invite>());
+    all.extend(reads::<Published>());
+    all.extend(reads::<Deployment>());
+    all.extend(of_lifecycle::<Cluster>());
+    all.extend(of_lifecycle::<Instance>());
+    all.extend(of_lifecycle::<Environment>());
+    all.extend(of_lifecycle::<Resource>());
+    all
+}
+
+fn reads<T: Subject<Id: From<Xid>>>() -> [String; 1] {
+    let none = Xid::new(0, [0; 5], 0);
+    let (id, own) = (T::Id::from(none), OrganizationId(none));
+    [select::<T>().and("id = ?", Some(&id)).and(T::VISIBLE, Some(&own)).text(T::JOIN).sql()]
+}
+
+fn of_lifecycle<T: Lifecycle + Subject<Id: From<Xid>>>() -> [String; 3] {
+    let [read] = reads::<T>();
+    let id = T::Id::from(Xid::new(0, [0; 5], 0));
+    [read, locking::<T>(&id).sql(), restless::<T>()]
+}
+
+/// Makes a struct a [`Subject`] that is read column by column: names its id, its table and its columns,
+/// which are called as its fields are. Also defines `columns!()` for other statements of its module.
+macro_rules! row {
+    ($subject:ident($id:ident) in $table:literal:
+     $first:ident $(, $field:ident $(as $json:ident)?)*; $($constants:tt)*) => {
+        macro_rules! columns {
+            () => { concat!(stringify!($first) $(, ", ", stringify!($field))*) };
+        }
+        impl $crate::subject::Subject for $subject {
+            type Id = $id;
+            const KIND: model::event::Kind = model::event::Kind::$subject;
+            const TABLE: &'static str = $table;
+            const COLUMNS: &'static str = columns!();
+            $($constants)*
+
+            fn from_row(mut row: $crate::db::Row) -> $crate::Result<Self> {
+                read_row(&mut row)
+            }
+        }
+        impl $crate::subject::Id for $id {
+            type Subject = $subject;
+        }
+        /// Reads the columns and leaves what follows them.
+        pub(crate) fn read_row(row: &mut $crate::db::Row) -> $crate::Result<$subject> {
+            Ok($subject {
+                $first: row.take()?,
+                $($field: $crate::subject::column!(row $(, $json)?)),*
+            })
+        }
+    };
+}
+pub(crate) use row;
+
+/// Functions of a module that look a subject up by its id, so that callers need not name the type.
+macro_rules! by_id {
+    ($id:ident: $($name:ident($db:ident)),*) => {$(
+        #[doc = concat!("As [`crate::", stringify!($name), "`] of this subject.")]
+        pub async fn $name(
+            db: &mut $crate::$db,
+            scope: $crate::Scope,
+            id: $id,
+        ) -> $crate::Result<<$id as $crate::subject::Id>::Subject> {
+            $crate::subject::$name(db, scope, id).await
+        }
+    )*};
+}
+pub(crate) use by_id;
+
+/// The next column of a row; of a document what it holds.
+macro_rules! column {
+    ($row:ident) => {
+        $row.take()?
+    };
+    ($row:ident, json) => {
+        $row.take::<$crate::db::Json<_>>()?.0
+    };
+}
+pub(crate) use column;
