@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::{Quantity, Resources, Time};
-use serde_json::{Number, Value};
+use serde_json::Value;
 use wire::amount::Capacity;
 
 /// An amount of a resource: memory with a binary unit, all else as it is.
@@ -17,14 +17,6 @@ pub(crate) fn amount(kind: &str, amount: Quantity) -> String {
 /// Amounts of all resources, such as `cpu=1,ram=2Gi`.
 pub(crate) fn resources(resources: &Resources) -> String {
     join(resources.iter().map(|(kind, of_it)| format!("{kind}={}", amount(kind, of_it))))
-}
-
-/// An amount of a resource: memory with a binary unit, all else as it is.
-pub(crate) fn quantity(kind: &str, amount: &Number) -> String {
-    match amount.as_f64() {
-        Some(bytes) if kind == "ram" => size(bytes),
-        _ => amount.to_string(),
-    }
 }
 
 /// The size of a file, with a binary unit.
@@ -49,11 +41,6 @@ fn size(bytes: f64) -> String {
 pub(crate) fn usage(kind: &str, capacity: &BTreeMap<String, Capacity>) -> String {
     let text = |c: &Capacity| format!("{}/{}", amount(kind, c.used), amount(kind, c.total));
     capacity.get(kind).map(text).unwrap_or_default()
-}
-
-/// Amounts of all resources, such as `cpu=1,ram=2Gi`.
-pub(crate) fn quantities(amounts: &BTreeMap<String, Number>) -> String {
-    join(amounts.iter().map(|(kind, amount)| format!("{kind}={}", quantity(kind, amount))))
 }
 
 /// Labels and the like, such as `team=web,tier=1`.
@@ -135,7 +122,6 @@ mod tests {
             ("cpu", "0.5", "0.5"),
             ("gpu", "8589934592", "8589934592"),
         ] {
-            assert_eq!(quantity(kind, &amount.parse().unwrap()), want, "{kind} {amount}");
             assert_eq!(super::amount(kind, amount.parse().unwrap()), want, "{kind} {amount}");
         }
     }

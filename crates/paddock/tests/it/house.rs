@@ -354,7 +354,7 @@ fn only_one_file_writes_a_status() {
                 words.any(|word| ["status", "status_reason", "status_since"].contains(&word))
             });
             assert!(!sets || name == WRITES_STATUS, "{name} writes a status: {statement}");
-            let begins = statement.starts_with("INSERT") && statement.contains(" status,");
+            let begins = statement.starts_with("INSERT") && statement.contains(" status_reason,");
             let first = ["'accepted'", "'queued'", "'deploying'", "'pending'"];
             let is_first = first.iter().any(|first| statement.contains(first));
             assert!(!begins || is_first, "{name} begins with another status: {statement}");
