@@ -102,8 +102,10 @@ fn what_strangers_wrote_does_not_steer_the_terminal() {
 
 #[test]
 fn what_makes_a_secret_is_not_repeated() {
+    let kinds = r#"{"items":[{"name":"rhino","display_name":"Rhino","api":"rhinos_mgmt",
+        "plans":[],"trial":null,"regions":[],"versions":[]}]}"#;
     let fake = Fake::start(vec![
-        json("200 OK", r#"{"items":[{"name":"rhino","api":"rhinos_mgmt"}]}"#),
+        json("200 OK", kinds),
         json("200 OK", r#"{"collections":[{"id":"rhinos"},{"id":"service_accounts"}]}"#),
         Act::HangUp,
         json("202 Accepted", r#"{"id":"1","name":"a","client_id":"c","client_secret":"s"}"#),
