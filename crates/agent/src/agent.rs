@@ -10,9 +10,10 @@ use futures_util::StreamExt as _;
 use model::agent::{Desired, Observed, ReplicaId, Report};
 use model::deployment::Spec;
 use model::log::{LogLine, LogsFrom};
+use runtime::Condition;
 use tokio::sync::{mpsc, watch};
 
-use crate::{Condition, Link, LinkError, Runtime, probe};
+use crate::{Link, LinkError, Runtime, probe};
 
 /// How long to wait before asking a control plane again that did not answer.
 const RETRY: Duration = Duration::from_millis(500);
@@ -26,9 +27,9 @@ const TAIL_BYTES: usize = 32 * 1024;
 const TAIL_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The agent of the clusters that one link speaks for.
-pub struct Agent<L, R> {
+pub struct Agent<L> {
     link: Arc<L>,
-    runtime: Arc<R>,
+    runtime: Arc<dyn Runtime>,
     /// What each replica's task shall bring about.
     wishes: HashMap<ReplicaId, watch::Sender<Desired>>,
     /// Each ends with the generation of the wish that it fulfilled last.
@@ -36,9 +37,9 @@ pub struct Agent<L, R> {
     reports: mpsc::Sender<Report>,
 }
 
-impl<L: Link, R: Runtime> Agent<L, R> {
+impl<L: Link> Agent<L> {
     /// Serves until the future is dropped; what runs goes on running.
-    pub async fn run(link: Arc<L>, runtime: Arc<R>) {
+    pub async fn run(link: Arc<L>, runtime: Arc<dyn Runtime>) {
         let (reports, inbox) = mpsc::channel(BATCH);
         let reporter = report_all(link.clone(), inbox);
         let mut agent =
@@ -117,13 +118,13 @@ impl<L: Link, R: Runtime> Agent<L, R> {
 }
 
 /// Keeps one replica as it shall be, until it shall be gone and is.
-struct Keeper<R> {
-    runtime: Arc<R>,
+struct Keeper {
+    runtime: Arc<dyn Runtime>,
     wishes: watch::Receiver<Desired>,
     reports: mpsc::Sender<Report>,
 }
 
-impl<R: Runtime> Keeper<R> {
+impl Keeper {
     async fn keep(mut self, id: ReplicaId) -> (ReplicaId, i64) {
         let mut ran: Option<Spec> = None;
         loop {
@@ -165,18 +166,18 @@ impl<R: Runtime> Keeper<R> {
 }
 
 /// Has one wish come true and says how it is doing, for as long as the wish stands.
-struct Watcher<'a, R> {
-    runtime: Arc<R>,
+struct Watcher<'a> {
+    runtime: Arc<dyn Runtime>,
     reports: mpsc::Sender<Report>,
     desired: &'a Desired,
 }
 
-impl<R: Runtime> Watcher<'_, R> {
+impl Watcher<'_> {
     async fn run(&self, spec: &Spec) -> Infallible {
         let id = self.desired.replica;
         say(&self.reports, self.desired, Observed::Starting, Vec::new()).await;
         let mut condition = if spec.runs() {
-            self.runtime.start_on(id, &self.desired.node, spec).await
+            self.runtime.start(id, &self.desired.node, spec).await
         } else {
             self.hold().await
         };
@@ -184,7 +185,7 @@ impl<R: Runtime> Watcher<'_, R> {
             condition = self.once_ready(spec, condition).await;
             let is_over = matches!(condition, Condition::Completed | Condition::Failed(_));
             let tail = if is_over { self.tail().await } else { Vec::new() };
-            say(&self.reports, self.desired, condition.clone().into(), tail).await;
+            say(&self.reports, self.desired, observed(&condition), tail).await;
             if is_over || !spec.runs() {
                 return std::future::pending().await;
             }
@@ -203,7 +204,7 @@ impl<R: Runtime> Watcher<'_, R> {
         tokio::select! {
             answered = probe::until_answered(probe, &spec.ports, endpoints) => match answered {
                 Ok(()) => condition,
-                Err(reason) => Condition::Failed(reason),
+                Err(error) => Condition::Failed(error.to_string()),
             },
             other = self.runtime.changed(self.desired.replica, &condition) => other,
         }
@@ -213,7 +214,7 @@ impl<R: Runtime> Watcher<'_, R> {
     async fn hold(&self) -> Condition {
         match self.runtime.stop(self.desired.replica).await {
             Ok(()) => Condition::Running { endpoints: Vec::new() },
-            Err(reason) => Condition::Failed(reason),
+            Err(error) => Condition::Failed(error.to_string()),
         }
     }
 
@@ -230,6 +231,15 @@ impl<R: Runtime> Watcher<'_, R> {
         };
         let kept = lines.iter().rev().take_while(fits).count();
         lines.split_off(lines.len() - kept)
+    }
+}
+
+fn observed(condition: &Condition) -> Observed {
+    match condition.clone() {
+        Condition::Running { endpoints } => Observed::Running { endpoints },
+        Condition::Restarting { reason } => Observed::Restarting { reason },
+        Condition::Completed => Observed::Completed,
+        Condition::Failed(reason) => Observed::Failed { reason },
     }
 }
 

@@ -6,18 +6,17 @@
 
 mod agent;
 mod choose;
+mod error;
 mod link;
 mod probe;
 mod runtime;
 
+pub use self::runtime::absent::Absent;
+pub use self::runtime::docker::{self, Docker};
+pub use self::runtime::kubernetes::{self, Kubernetes};
+pub use self::runtime::simulated::{self, Simulated};
+pub use self::runtime::{Doing, Runtime};
 pub use agent::Agent;
-pub use choose::{AnyRuntime, Choice, choose};
+pub use choose::{Choice, choose};
+pub use error::Error;
 pub use link::{Link, LinkError};
-pub use runtime::absent::Absent;
-pub use runtime::credentials::Credentials;
-pub use runtime::docker::{self, Docker};
-pub use runtime::embedded::{self, Embedded};
-pub use runtime::kubernetes::{self, Kubernetes};
-pub use runtime::logs::{Cursor, LogLine, LogStream, LogsFrom, Source};
-pub use runtime::simulated::{self, Simulated};
-pub use runtime::{Condition, Runtime};

@@ -1,11 +1,14 @@
 //! Does a program answer? Asked from beside it, because its control plane may not reach it.
 
+use std::io;
 use std::time::Duration;
 
 use model::deployment::Probe;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
+
+use crate::Error;
 
 /// How long one try may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -18,10 +21,11 @@ pub(crate) async fn until_answered(
     probe: &Probe,
     ports: &[u16],
     endpoints: &[String],
-) -> Result<(), String> {
+) -> Result<(), Error> {
     let at = ports.iter().position(|port| *port == probe.port);
     let Some(endpoint) = at.and_then(|at| endpoints.get(at)) else {
-        return Err(format!("Its port {} is not published, so nobody can ask it.", probe.port));
+        let why = format!("Its port {} is not published, so nobody can ask it.", probe.port);
+        return Err(Error::NotReady(why));
     };
     let end = base::monotonic() + Duration::from_secs(probe.within.into());
     let mut pause = FIRST_PAUSE;
@@ -31,37 +35,39 @@ pub(crate) async fn until_answered(
         };
         if base::monotonic() + pause > end {
             let (port, within) = (probe.port, probe.within);
-            return Err(format!("It did not answer on port {port} within {within} s: {reason}."));
+            let why = format!("It did not answer on port {port} within {within} s: {reason}.");
+            return Err(Error::NotReady(why));
         }
         sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
-fn late(_: tokio::time::error::Elapsed) -> Result<(), String> {
-    Err(format!("no answer within {} s", PATIENCE.as_secs()))
+fn late(_: tokio::time::error::Elapsed) -> io::Result<()> {
+    Err(io::Error::other(format!("no answer within {} s", PATIENCE.as_secs())))
 }
 
-async fn ask(probe: &Probe, endpoint: &str) -> Result<(), String> {
-    let mut stream = TcpStream::connect(endpoint).await.map_err(|error| error.to_string())?;
+async fn ask(probe: &Probe, endpoint: &str) -> io::Result<()> {
+    let mut stream = TcpStream::connect(endpoint).await?;
     let Some((path, wanted)) = &probe.http else { return still_open(&mut stream).await };
     let request = format!("GET {path} HTTP/1.0\r\nHost: {endpoint}\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.map_err(|error| error.to_string())?;
+    stream.write_all(request.as_bytes()).await?;
     // "HTTP/1.1 200": more is not looked at.
     let mut head = [0; 12];
-    stream.read_exact(&mut head).await.map_err(|error| error.to_string())?;
+    stream.read_exact(&mut head).await?;
     let status = std::str::from_utf8(&head[9..]).unwrap_or_default();
     if status == wanted.to_string() {
         return Ok(());
     }
-    Err(format!("{path} was answered with {}, not {wanted}", status.escape_default()))
+    let status = status.escape_default();
+    Err(io::Error::other(format!("{path} was answered with {status}, not {wanted}")))
 }
 
 /// Whoever forwards the port accepts before the program does, and closes when it finds nobody.
-async fn still_open(stream: &mut TcpStream) -> Result<(), String> {
+async fn still_open(stream: &mut TcpStream) -> io::Result<()> {
     match timeout(Duration::from_millis(100), stream.read(&mut [0])).await {
-        Ok(Ok(0)) => Err("the connection was closed at once".into()),
-        Ok(Err(error)) => Err(error.to_string()),
+        Ok(Ok(0)) => Err(io::Error::other("the connection was closed at once")),
+        Ok(Err(error)) => Err(error),
         Ok(Ok(_)) | Err(_) => Ok(()),
     }
 }
@@ -85,7 +91,7 @@ mod tests {
         at
     }
 
-    async fn asked(answer: &'static str, http: Option<(String, u16)>) -> Result<(), String> {
+    async fn asked(answer: &'static str, http: Option<(String, u16)>) -> Result<(), Error> {
         let local = tokio::task::LocalSet::new();
         local
             .run_until(async {
@@ -99,8 +105,9 @@ mod tests {
     #[tokio::test]
     async fn the_answer_that_is_wanted() {
         let wanted = Some(("/ok".to_owned(), 200));
-        assert_eq!(asked("HTTP/1.1 200 OK\r\n\r\n", wanted.clone()).await, Ok(()));
-        let other = asked("HTTP/1.1 503 No\r\n\r\n", wanted.clone()).await.unwrap_err();
+        asked("HTTP/1.1 200 OK\r\n\r\n", wanted.clone()).await.unwrap();
+        let other = asked("HTTP/1.1 503 No\r\n\r\n", wanted.clone()).await;
+        let other = other.unwrap_err().to_string();
         assert!(other.contains("/ok was answered with 503, not 200"), "{other}");
         assert!(asked("garbage without end", wanted).await.is_err());
     }
@@ -108,9 +115,11 @@ mod tests {
     #[tokio::test]
     async fn a_port_that_nobody_listens_on() {
         let probe = Probe { port: 80, http: None, within: 0 };
-        let late = until_answered(&probe, &[80], &["127.0.0.1:1".into()]).await.unwrap_err();
+        let late = until_answered(&probe, &[80], &["127.0.0.1:1".into()]).await;
+        let late = late.unwrap_err().to_string();
         assert!(late.starts_with("It did not answer on port 80 within 0 s"), "{late}");
-        let unknown = until_answered(&probe, &[81], &["127.0.0.1:1".into()]).await.unwrap_err();
+        let unknown = until_answered(&probe, &[81], &["127.0.0.1:1".into()]).await;
+        let unknown = unknown.unwrap_err().to_string();
         assert!(unknown.contains("not published"), "{unknown}");
     }
 }

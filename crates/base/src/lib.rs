@@ -1,4 +1,4 @@
-//! Time, randomness, tasks, shutdown and signals.
+//! Time, randomness, tasks, shutdown, signals and named locks.
 //!
 //! Everything a process takes from its surroundings without a foreign system: the wall clock and the
 //! monotonic clock, random bytes, background tasks, the shutdown signal. Each has exactly one source,
@@ -9,6 +9,7 @@
 
 pub mod clock;
 pub mod entropy;
+pub mod locks;
 pub mod signals;
 pub mod stop;
 pub mod task;

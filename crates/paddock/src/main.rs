@@ -59,7 +59,7 @@ enum Command {
 
 fn main() -> ExitCode {
     // The container runtime starts this program again, to fetch images and to keep containers.
-    if let Some(ended) = agent::embedded::child_main() {
+    if let Some(ended) = ::runtime::child_main() {
         return ended;
     }
     run()

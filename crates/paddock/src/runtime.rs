@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::{AnyRuntime, Choice, Credentials, docker, embedded};
+use agent::{Choice, Runtime, docker};
 use anyhow::Context;
 use base::{Entropy, OsEntropy, task};
+use runtime::Credentials;
 use serde::Deserialize;
 
 /// How often images are looked at that nothing uses, and after what time they go.
@@ -32,20 +33,20 @@ pub(crate) struct Settings {
 }
 
 /// Finds the runtime and has it tidy up after itself.
-pub(crate) async fn start(settings: Settings) -> anyhow::Result<Arc<AnyRuntime>> {
+pub(crate) async fn start(settings: Settings) -> anyhow::Result<Arc<dyn Runtime>> {
     let Settings { choice, dir, registries, max_image_bytes, egress } = settings;
     let instance = match choice {
         Choice::Simulated(_) | Choice::Kubernetes(_) => String::new(),
         _ => instance(&dir)?,
     };
-    let embedded = embedded::Options {
+    let embedded = runtime::Options {
         registries: registries.clone(),
         max_image_bytes,
         egress,
-        ..embedded::Options::new(&dir, &instance)
+        ..runtime::Options::new(&dir, &instance)
     };
     let docker = docker::Options { registries, max_image_bytes, ..docker::Options::new(&instance) };
-    let runtime = Arc::new(agent::choose(choice, embedded, docker).await);
+    let runtime = agent::choose(choice, embedded, docker).await;
     let tidied = runtime.clone();
     task::spawn("images that nothing uses", async move {
         tidied.gc_forever(COLLECT_EVERY, UNUSED_FOR).await;

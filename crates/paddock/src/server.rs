@@ -15,7 +15,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use agent::{Agent, AnyRuntime};
+use agent::{Agent, Runtime};
 use anyhow::{Context, bail};
 use api::metrics_backend::MetricsBackend;
 use api::oidc::Oidc;
@@ -214,11 +214,11 @@ fn api_settings(
     settings: &Settings,
     fleet: FleetParts,
     providers: Option<&Providers>,
-    runtime: Option<&AnyRuntime>,
+    runtime: Option<&dyn Runtime>,
 ) -> api::Settings {
     let mut served = vec![Provider::Local, Provider::Agent];
     served.extend(providers.iter().flat_map(|all| all.all.iter().map(|(of, _)| *of)));
-    let runtime = runtime.map_or("none", AnyRuntime::name);
+    let runtime = runtime.map_or("none", |runtime| runtime.name());
     api::Settings {
         limits: settings.limits,
         password_min: settings.password_min,
@@ -269,7 +269,7 @@ fn name(db: &Db, settings: &Settings) -> String {
 fn start_agent(
     db: &Db,
     settings: &Settings,
-    runtime: Arc<AnyRuntime>,
+    runtime: Arc<dyn Runtime>,
     seal: Arc<dyn Seal>,
     stop: &Stop,
 ) -> tokio::task::JoinHandle<()> {
@@ -286,7 +286,7 @@ fn start_agent(
 
 async fn serve_in_turn(
     link: Arc<InProcess>,
-    runtime: Arc<AnyRuntime>,
+    runtime: Arc<dyn Runtime>,
     mut turn: watch::Receiver<bool>,
 ) {
     while turn.wait_for(|ours| *ours).await.is_ok() {

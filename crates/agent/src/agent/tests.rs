@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
+use futures_util::future::BoxFuture;
 use model::deployment::Spec;
 use model::{ClusterId, DeploymentId, Xid};
+use runtime::LogStream;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::{LogStream, LogsFrom};
+use crate::{Doing, Error};
 
 /// Two replicas of each deployment: 0 and 1 are of the same one.
 fn replica(n: u32) -> ReplicaId {
@@ -120,41 +122,51 @@ impl Machine {
 }
 
 impl Runtime for Machine {
-    async fn start(&self, id: ReplicaId, spec: &Spec) -> Result<Vec<String>, String> {
-        let image = spec.image.clone().unwrap_or_default();
-        self.note(&format!("start {image}"));
-        if self.never.lock().unwrap().contains(&image) {
-            std::future::pending::<()>().await;
-        }
-        if image == "bad" {
-            return Err("It can't run.".into());
-        }
-        self.running.lock().unwrap().insert(id, image);
-        Ok(vec!["127.0.0.1:80".into()])
+    fn name(&self) -> &'static str {
+        "machine"
     }
 
-    async fn changed(&self, id: ReplicaId, seen: &Condition) -> Condition {
-        self.ended.notified().await;
-        let image = self.running.lock().unwrap().get(&id).cloned();
-        match (image.as_deref(), seen) {
-            (Some("job"), _) => Condition::Completed,
-            (Some("again"), Condition::Running { .. }) => {
-                Condition::Restarting { reason: "It fell over.".into() }
+    fn start<'a>(&'a self, id: ReplicaId, _node: &'a str, spec: &'a Spec) -> Doing<'a> {
+        Box::pin(async move {
+            let image = spec.image.clone().unwrap_or_default();
+            self.note(&format!("start {image}"));
+            if self.never.lock().unwrap().contains(&image) {
+                std::future::pending::<()>().await;
             }
-            (Some("again"), _) => Condition::Running { endpoints: vec!["127.0.0.1:81".into()] },
-            _ => Condition::Failed("It fell over.".into()),
-        }
+            if image == "bad" {
+                return Condition::Failed("It can't run.".into());
+            }
+            self.running.lock().unwrap().insert(id, image);
+            Condition::Running { endpoints: vec!["127.0.0.1:80".into()] }
+        })
     }
 
-    async fn stop(&self, id: ReplicaId) -> Result<(), String> {
-        self.note("stop");
-        let mut stubborn = self.stubborn.lock().unwrap();
-        if *stubborn > 0 {
-            *stubborn -= 1;
-            return Err("It does not stop.".into());
-        }
-        self.running.lock().unwrap().remove(&id);
-        Ok(())
+    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Condition) -> Doing<'a> {
+        Box::pin(async move {
+            self.ended.notified().await;
+            let image = self.running.lock().unwrap().get(&id).cloned();
+            match (image.as_deref(), seen) {
+                (Some("job"), _) => Condition::Completed,
+                (Some("again"), Condition::Running { .. }) => {
+                    Condition::Restarting { reason: "It fell over.".into() }
+                }
+                (Some("again"), _) => Condition::Running { endpoints: vec!["127.0.0.1:81".into()] },
+                _ => Condition::Failed("It fell over.".into()),
+            }
+        })
+    }
+
+    fn stop(&self, id: ReplicaId) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move {
+            self.note("stop");
+            let mut stubborn = self.stubborn.lock().unwrap();
+            if *stubborn > 0 {
+                *stubborn -= 1;
+                return Err(Error::Failed("It does not stop.".into()));
+            }
+            self.running.lock().unwrap().remove(&id);
+            Ok(())
+        })
     }
 
     fn logs(&self, _id: ReplicaId, _from: LogsFrom, _follow: bool) -> LogStream {

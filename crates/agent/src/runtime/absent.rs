@@ -1,11 +1,14 @@
 //! No runtime: for machines on which none works. Says so, for every image.
 
-use futures_util::{StreamExt, stream};
+use futures_util::future::{BoxFuture, pending, ready};
+use futures_util::{FutureExt, StreamExt, stream};
 use model::agent::ReplicaId;
 use model::deployment::Spec;
+use model::log::LogsFrom;
+use runtime::{Condition, LogStream};
 
-use super::logs::{LogStream, LogsFrom};
-use super::{Condition, Runtime};
+use super::{Doing, Runtime};
+use crate::Error;
 
 /// Runs nothing.
 #[derive(Debug, Clone)]
@@ -15,16 +18,20 @@ pub struct Absent {
 }
 
 impl Runtime for Absent {
-    async fn start(&self, _id: ReplicaId, _spec: &Spec) -> Result<Vec<String>, String> {
-        Err(self.reason.clone())
+    fn name(&self) -> &'static str {
+        "absent"
     }
 
-    async fn changed(&self, _id: ReplicaId, _seen: &Condition) -> Condition {
-        std::future::pending().await
+    fn start<'a>(&'a self, _id: ReplicaId, _node: &'a str, _spec: &'a Spec) -> Doing<'a> {
+        ready(Condition::Failed(self.reason.clone())).boxed()
     }
 
-    async fn stop(&self, _id: ReplicaId) -> Result<(), String> {
-        Ok(())
+    fn changed<'a>(&'a self, _id: ReplicaId, _seen: &'a Condition) -> Doing<'a> {
+        pending().boxed()
+    }
+
+    fn stop(&self, _id: ReplicaId) -> BoxFuture<'_, Result<(), Error>> {
+        ready(Ok(())).boxed()
     }
 
     fn logs(&self, _id: ReplicaId, _from: LogsFrom, _follow: bool) -> LogStream {

@@ -16,17 +16,20 @@ mod start;
 mod watch;
 
 use base::Instant;
+use base::locks::{Locks, lock};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 
 use bollard::query_parameters::{RemoveContainerOptions, StopContainerOptions};
+use futures_util::future::BoxFuture;
 use model::agent::ReplicaId;
 use model::deployment::Spec;
+use model::log::LogsFrom;
+use runtime::{Condition, LogStream};
 
-use super::locks::{Locks, lock};
-use super::logs::{LogStream, LogsFrom};
-use super::{Condition, Runtime};
+use super::{Doing, Runtime};
+use crate::Error;
 use fault::is_missing;
 use watch::Restarts;
 
@@ -66,8 +69,8 @@ pub struct Docker {
 }
 
 impl Docker {
-    /// Finds an engine that answers. The sentence says what was tried and what to do.
-    pub async fn probe(options: Options) -> Result<Docker, String> {
+    /// Finds an engine that answers. The error says what was tried and what to do.
+    pub async fn probe(options: Options) -> Result<Docker, Error> {
         let found = socket::find(&options).await?;
         Ok(Docker {
             api: found.api,
@@ -92,7 +95,7 @@ impl Docker {
     }
 
     /// A replica's container.
-    fn name(&self, id: ReplicaId) -> String {
+    fn container_name(&self, id: ReplicaId) -> String {
         format!("paddock-{}-{}-{}", self.options.instance, id.deployment, id.number)
     }
 
@@ -101,7 +104,7 @@ impl Docker {
     }
 
     /// Removes a container, whatever state it is in, and its anonymous volumes. None there is fine.
-    async fn remove(&self, name: &str) -> Result<(), String> {
+    async fn remove(&self, name: &str) -> Result<(), Error> {
         let options = RemoveContainerOptions { v: true, force: true, link: false };
         match self.api.remove_container(name, Some(options)).await {
             Err(error) if !is_missing(&error) => {
@@ -110,19 +113,9 @@ impl Docker {
             _ => Ok(()),
         }
     }
-}
 
-impl Runtime for Docker {
-    async fn start(&self, id: ReplicaId, spec: &Spec) -> Result<Vec<String>, String> {
-        self.start_replica(id, spec).await
-    }
-
-    async fn changed(&self, id: ReplicaId, seen: &Condition) -> Condition {
-        self.watch(id, seen).await
-    }
-
-    async fn stop(&self, id: ReplicaId) -> Result<(), String> {
-        let name = self.name(id);
+    async fn stop_replica(&self, id: ReplicaId) -> Result<(), Error> {
+        let name = self.container_name(id);
         let Some(found) = self.find(&name).await? else { return Ok(()) };
         self.check_ours(&found, &name)?;
         let grace = i32::try_from(self.options.stop_grace.as_secs()).unwrap_or(i32::MAX);
@@ -133,8 +126,26 @@ impl Runtime for Docker {
         self.restarts().remove(&id);
         Ok(())
     }
+}
+
+impl Runtime for Docker {
+    fn name(&self) -> &'static str {
+        "docker"
+    }
+
+    fn start<'a>(&'a self, id: ReplicaId, _node: &'a str, spec: &'a Spec) -> Doing<'a> {
+        Box::pin(async move { Condition::after_start(self.start_replica(id, spec).await) })
+    }
+
+    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Condition) -> Doing<'a> {
+        Box::pin(self.watch(id, seen))
+    }
+
+    fn stop(&self, id: ReplicaId) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(self.stop_replica(id))
+    }
 
     fn logs(&self, id: ReplicaId, from: LogsFrom, follow: bool) -> LogStream {
-        logs::read(self.api.clone(), self.engine, self.name(id), &from, follow)
+        logs::read(self.api.clone(), self.engine, self.container_name(id), &from, follow)
     }
 }

@@ -29,7 +29,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use base::locks::{Locks, lock};
 use base::task::Tasks;
+use futures_util::future::BoxFuture;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::api::ListParams;
@@ -37,10 +39,11 @@ use kube::runtime::watcher::Config;
 use model::agent::ReplicaId;
 use model::cluster::NewNode;
 use model::deployment::Spec;
+use model::log::LogsFrom;
+use runtime::{Condition, LogStream};
 
-use super::locks::{Locks, lock};
-use super::logs::{LogStream, LogsFrom};
-use super::{Condition, Runtime};
+use super::{Doing, Runtime};
+use crate::Error;
 use connection::Connection;
 use object::Place;
 use run::Run;
@@ -68,8 +71,8 @@ pub struct Kubernetes {
 }
 
 impl Kubernetes {
-    /// Finds the apiserver, and watches. The sentence says what is wrong and what to do.
-    pub async fn probe(options: Options) -> Result<Kubernetes, String> {
+    /// Finds the apiserver, and watches. The error says what is wrong and what to do.
+    pub async fn probe(options: Options) -> Result<Kubernetes, Error> {
         let connection = Arc::new(Connection::open(options.kubeconfig.clone()).await?);
         let home = options.namespace.clone().unwrap_or_else(|| connection.namespace.clone());
         let runtime = Kubernetes {
@@ -94,13 +97,8 @@ impl Kubernetes {
         format!("{}, namespace {}", self.connection.address, self.home)
     }
 
-    /// The nodes that can be used, with what they have for us; nothing as long as that is not known.
-    pub fn nodes(&self) -> Option<Vec<NewNode>> {
-        self.world.with(|known| nodes::report(known, &self.home))
-    }
-
     /// May we see what has to be watched? An apiserver that is down is waited for.
-    async fn check(&self) -> Result<(), String> {
+    async fn check(&self) -> Result<(), Error> {
         let one = ListParams::default().limit(1);
         let nodes = self.connection.call("list nodes", |client| {
             let (api, one) = (Api::<Node>::all(client), one.clone());
@@ -169,24 +167,25 @@ impl Kubernetes {
 }
 
 impl Runtime for Kubernetes {
-    async fn start(&self, id: ReplicaId, spec: &Spec) -> Result<Vec<String>, String> {
-        match self.start_replica(id, None, spec).await {
-            Condition::Running { endpoints } => Ok(endpoints),
-            Condition::Failed(why) | Condition::Restarting { reason: why } => Err(why),
-            Condition::Completed => Ok(Vec::new()),
-        }
+    fn name(&self) -> &'static str {
+        "kubernetes"
     }
 
-    async fn start_on(&self, id: ReplicaId, node: &str, spec: &Spec) -> Condition {
-        self.start_replica(id, Some(node), spec).await
+    fn start<'a>(&'a self, id: ReplicaId, node: &'a str, spec: &'a Spec) -> Doing<'a> {
+        Box::pin(self.start_replica(id, node, spec))
     }
 
-    async fn changed(&self, id: ReplicaId, seen: &Condition) -> Condition {
-        self.until_other(id, seen).await
+    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Condition) -> Doing<'a> {
+        Box::pin(self.until_other(id, seen))
     }
 
-    async fn stop(&self, id: ReplicaId) -> Result<(), String> {
-        self.stop_replica(id).await
+    fn stop(&self, id: ReplicaId) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(self.stop_replica(id))
+    }
+
+    /// Only the nodes that can be used, with what they have for us.
+    fn nodes(&self) -> Option<Vec<NewNode>> {
+        self.world.with(|known| nodes::report(known, &self.home))
     }
 
     fn asks_itself(&self) -> bool {

@@ -2,10 +2,6 @@
 
 use model::{Quantity, Resources};
 
-use super::sentence;
-
-/// The least memory with which a container's first process can start at all.
-const LEAST_RAM: i64 = 6 << 20;
 /// Who asks for less than this does not mean bytes.
 const LEAST_MEANT: Quantity = Quantity::whole(1 << 20);
 
@@ -21,18 +17,6 @@ pub(crate) fn cpu(resources: &Resources) -> Option<Quantity> {
 /// no program runs in one byte.
 pub(crate) fn ram(resources: &Resources) -> Option<Quantity> {
     Some(resources.get("ram")).filter(|ram| *ram >= LEAST_MEANT)
-}
-
-/// Can a container start with so much memory? The sentence says why not.
-pub(crate) fn check_ram(bytes: Option<i64>) -> Result<(), String> {
-    match bytes {
-        Some(bytes) if bytes < LEAST_RAM => Err(format!(
-            "{} of ram is too little to start a container: ask for at least 6Mi (amounts of ram \
-             are bytes, write 512Mi or 4Gi).",
-            sentence::bytes(bytes)
-        )),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]
@@ -53,7 +37,5 @@ mod tests {
             assert_eq!(ram(&resources), limit.map(Quantity::whole), "{amount}");
             assert_eq!(cpu(&resources), None);
         }
-        assert!(check_ram(Some(5 << 20)).unwrap_err().starts_with("5 MiB of ram is too little"));
-        assert_eq!((check_ram(Some(6 << 20)), check_ram(None)), (Ok(()), Ok(())));
     }
 }

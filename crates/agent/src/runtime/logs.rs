@@ -1,9 +1,3 @@
-//! What containers said, as it comes.
+//! Logs of engines that only know the times of lines.
 
 pub(in crate::runtime) mod timed;
-
-use futures_util::stream::BoxStream;
-pub use model::log::{Cursor, LogLine, LogsFrom, Source};
-
-/// Lines of a log, as they come.
-pub type LogStream = BoxStream<'static, LogLine>;

@@ -4,16 +4,19 @@
 
 use base::{Clock as _, SystemClock};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, stream};
 use model::Time;
 use model::agent::ReplicaId;
 use model::deployment::Spec;
+use model::log::{Cursor, LogLine, LogsFrom, Source};
+use runtime::{Condition, LogStream};
 
-use super::logs::{Cursor, LogLine, LogStream, LogsFrom, Source};
-use super::{Condition, Runtime};
+use super::{Doing, Runtime};
+use crate::Error;
 
 /// How it behaves.
 #[derive(Debug, Clone, Default)]
@@ -54,8 +57,27 @@ impl Simulated {
         text.is_some_and(|text| image.contains(text.as_str()))
     }
 
+    async fn pretend(&self, id: ReplicaId, spec: &Spec) -> Condition {
+        let image = spec.image.clone().unwrap_or_default();
+        tokio::time::sleep(self.options.start_delay).await;
+        if Self::matches(self.options.fail.as_ref(), &image) {
+            let why = format!("The simulated runtime was told to fail images like {image}.");
+            return Condition::Failed(why);
+        }
+        let same = self.running().get(&id).is_some_and(|run| run.image == image);
+        if !same {
+            let mut lines = vec![format!("simulated: started {image} as {id}")];
+            let ports = spec.ports.iter();
+            lines.extend(ports.map(|port| format!("simulated: listening on port {port}")));
+            let lines = lines.into_iter().map(|line| (SystemClock.now(), line)).collect();
+            self.running().insert(id, Run { image, lines });
+        }
+        let endpoints = spec.ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+        Condition::Running { endpoints }
+    }
+
     fn running(&self) -> MutexGuard<'_, HashMap<ReplicaId, Run>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        base::locks::lock(&self.running)
     }
 }
 
@@ -64,43 +86,36 @@ impl Runtime for Simulated {
         false
     }
 
-    async fn start(&self, id: ReplicaId, spec: &Spec) -> Result<Vec<String>, String> {
-        let image = spec.image.clone().unwrap_or_default();
-        tokio::time::sleep(self.options.start_delay).await;
-        if Self::matches(self.options.fail.as_ref(), &image) {
-            return Err(format!("The simulated runtime was told to fail images like {image}."));
-        }
-        let same = self.running().get(&id).is_some_and(|run| run.image == image);
-        if !same {
-            let mut lines =
-                vec![(SystemClock.now(), format!("simulated: started {image} as {id}"))];
-            let ports = spec.ports.iter();
-            lines.extend(
-                ports.map(|port| {
-                    (SystemClock.now(), format!("simulated: listening on port {port}"))
-                }),
-            );
-            self.running().insert(id, Run { image, lines });
-        }
-        Ok(spec.ports.iter().map(|port| format!("127.0.0.1:{port}")).collect())
+    fn name(&self) -> &'static str {
+        "simulated"
     }
 
-    async fn changed(&self, id: ReplicaId, seen: &Condition) -> Condition {
-        let image = self.running().get(&id).map(|run| run.image.clone()).unwrap_or_default();
-        if *seen == Condition::Completed || !Self::matches(self.options.complete.as_ref(), &image) {
-            std::future::pending::<()>().await;
-        }
-        tokio::time::sleep(self.options.run_for).await;
-        if let Some(run) = self.running().get_mut(&id) {
-            run.lines.push((SystemClock.now(), "simulated: ended with code 0".to_owned()));
-        }
-        Condition::Completed
+    fn start<'a>(&'a self, id: ReplicaId, _node: &'a str, spec: &'a Spec) -> Doing<'a> {
+        Box::pin(self.pretend(id, spec))
     }
 
-    async fn stop(&self, id: ReplicaId) -> Result<(), String> {
-        tokio::time::sleep(self.options.stop_delay).await;
-        self.running().remove(&id);
-        Ok(())
+    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Condition) -> Doing<'a> {
+        Box::pin(async move {
+            let image = self.running().get(&id).map(|run| run.image.clone()).unwrap_or_default();
+            if *seen == Condition::Completed
+                || !Self::matches(self.options.complete.as_ref(), &image)
+            {
+                std::future::pending::<()>().await;
+            }
+            tokio::time::sleep(self.options.run_for).await;
+            if let Some(run) = self.running().get_mut(&id) {
+                run.lines.push((SystemClock.now(), "simulated: ended with code 0".to_owned()));
+            }
+            Condition::Completed
+        })
+    }
+
+    fn stop(&self, id: ReplicaId) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move {
+            tokio::time::sleep(self.options.stop_delay).await;
+            self.running().remove(&id);
+            Ok(())
+        })
     }
 
     /// The few lines that there are; who follows gets no more, and no end as long as it runs.
@@ -126,6 +141,7 @@ impl Runtime for Simulated {
 
 #[cfg(test)]
 mod tests {
+    use model::cluster::ONLY_NODE;
     use model::{DeploymentId, Xid};
 
     use super::*;
@@ -136,8 +152,8 @@ mod tests {
         let options = Options { complete: Some("job".into()), ..Options::default() };
         let runtime = Simulated::new(options);
         let spec = Spec { image: Some("job".into()), ports: vec![80], ..Spec::default() };
-        let endpoints = runtime.start(id, &spec).await.unwrap();
-        let ended = runtime.changed(id, &Condition::Running { endpoints }).await;
+        let running = runtime.start(id, ONLY_NODE, &spec).await;
+        let ended = runtime.changed(id, &running).await;
         assert_eq!(ended, Condition::Completed);
         let all: Vec<_> = runtime.logs(id, LogsFrom::Start, false).collect().await;
         assert!(all.len() == 3 && all[0].text.starts_with("simulated: started job"), "{all:?}");

@@ -1,14 +1,15 @@
 //! Which runtime is chosen, and what is said when there is none.
 
-use agent::{AnyRuntime, Choice, LogsFrom, Runtime, choose, docker, embedded, simulated};
+use agent::{Choice, choose, docker, simulated};
 use futures_util::StreamExt;
+use model::log::LogsFrom;
 
-use crate::contract::{replica, shell};
+use crate::contract::{replica, shell, start};
 use crate::lab::Lab;
 
 /// One that can't work.
-pub(crate) fn no_embedded() -> embedded::Options {
-    embedded::Options::new("/nowhere", "Not A Name")
+pub(crate) fn no_embedded() -> runtime::Options {
+    runtime::Options::new("/nowhere", "Not A Name")
 }
 
 fn no_docker() -> docker::Options {
@@ -22,7 +23,7 @@ async fn when_none_works_every_start_says_why_of_each() {
     {
         let runtime = choose(choice, no_embedded(), no_docker()).await;
         assert_eq!(runtime.name(), "absent");
-        let why = runtime.start(replica(1), &shell("web", "true")).await.unwrap_err();
+        let why = start(&*runtime, replica(1), &shell("web", "true")).await.unwrap_err();
         assert_eq!(why.contains("\"Not A Name\" is not a container's name"), embedded, "{why}");
         assert_eq!(why.contains("tried /nowhere/docker.sock"), docker, "{why}");
         assert!(why.contains("--runtime"), "{why}");
@@ -35,7 +36,7 @@ async fn when_none_works_every_start_says_why_of_each() {
 async fn simulated_is_taken_when_asked_for() {
     let choice = Choice::Simulated(simulated::Options::default());
     let runtime = choose(choice, no_embedded(), no_docker()).await;
-    assert!(matches!(runtime, AnyRuntime::Simulated(_)) && runtime.name() == "simulated");
+    assert!(runtime.name() == "simulated" && !runtime.is_real());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use agent::{Condition, LogLine, LogsFrom, Runtime, Source};
+use agent::Runtime;
 use futures_util::StreamExt;
 use model::agent::ReplicaId;
+use model::cluster::ONLY_NODE;
 use model::deployment::{Restart, Spec};
+use model::log::{LogLine, LogsFrom, Source};
 use model::{DeploymentId, Quantity, Resources, Xid};
+use runtime::Condition;
 
 use crate::lab::{Lab, get};
 use crate::packing;
@@ -21,8 +24,21 @@ pub(crate) fn shell(image: &str, script: &str) -> Spec {
     Spec { image, command, replicas: 1, restart: Restart::Never, ..Spec::default() }
 }
 
+/// Starts it; where it can be reached, or why it does not run.
+pub(crate) async fn start(
+    runtime: &dyn Runtime,
+    id: ReplicaId,
+    spec: &Spec,
+) -> Result<Vec<String>, String> {
+    match runtime.start(id, ONLY_NODE, spec).await {
+        Condition::Running { endpoints } => Ok(endpoints),
+        Condition::Completed => Ok(Vec::new()),
+        Condition::Failed(why) | Condition::Restarting { reason: why } => Err(why),
+    }
+}
+
 /// What comes after `seen`, which must not take long.
-pub(crate) async fn next<R: Runtime>(runtime: &R, id: ReplicaId, seen: &Condition) -> Condition {
+pub(crate) async fn next(runtime: &dyn Runtime, id: ReplicaId, seen: &Condition) -> Condition {
     soon(runtime.changed(id, seen)).await
 }
 
@@ -30,7 +46,7 @@ async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_mins(1), future).await.expect("it does not happen")
 }
 
-async fn all<R: Runtime>(runtime: &R, id: ReplicaId, from: LogsFrom) -> Vec<LogLine> {
+async fn all(runtime: &dyn Runtime, id: ReplicaId, from: LogsFrom) -> Vec<LogLine> {
     runtime.logs(id, from, false).collect().await
 }
 
@@ -39,7 +55,7 @@ fn texts(lines: &[LogLine]) -> Vec<&str> {
 }
 
 /// All of it, one after the other. `get` asks a web server where the containers are published.
-pub(crate) async fn keeps<R: Runtime>(runtime: &R, image: &str, get: impl Fn(&str) -> String) {
+pub(crate) async fn keeps(runtime: &dyn Runtime, image: &str, get: impl Fn(&str) -> String) {
     serves(runtime, image, get).await;
     ends(runtime, image).await;
     is_limited(runtime, image).await;
@@ -47,52 +63,52 @@ pub(crate) async fn keeps<R: Runtime>(runtime: &R, image: &str, get: impl Fn(&st
     talks(runtime, image).await;
 }
 
-async fn serves<R: Runtime>(runtime: &R, image: &str, get: impl Fn(&str) -> String) {
+async fn serves(runtime: &dyn Runtime, image: &str, get: impl Fn(&str) -> String) {
     let id = replica(1);
     let web = Spec { ports: vec![8080], restart: Restart::Always, ..shell(image, "") };
     let web = Spec { command: Vec::new(), ..web };
-    let endpoints = runtime.start(id, &web).await.unwrap();
+    let endpoints = start(runtime, id, &web).await.unwrap();
     assert_eq!(endpoints.len(), 1);
     assert!(get(&endpoints[0]).ends_with("hello from the container\n"));
-    assert_eq!(runtime.start(id, &web).await.unwrap(), endpoints, "a repeat finds it");
+    assert_eq!(start(runtime, id, &web).await.unwrap(), endpoints, "a repeat finds it");
     // Where it is placed is no business of the container.
     let more = Spec { replicas: 5, ..web.clone() };
-    assert_eq!(runtime.start(id, &more).await.unwrap(), endpoints, "it needs no new one");
+    assert_eq!(start(runtime, id, &more).await.unwrap(), endpoints, "it needs no new one");
 
     let script = "echo $MINE > /www/index.html; exec httpd -f -p 8080 -h /www";
     let mut other = Spec { ports: vec![8080], ..shell(image, script) };
     other.env.insert("MINE".to_owned(), "another one".to_owned());
-    let endpoints = runtime.start(id, &other).await.unwrap();
+    let endpoints = start(runtime, id, &other).await.unwrap();
     assert!(get(&endpoints[0]).ends_with("another one\n"), "a change makes a new one");
     runtime.stop(id).await.unwrap();
     runtime.stop(id).await.unwrap();
     assert_eq!(all(runtime, id, LogsFrom::Start).await, []);
 }
 
-async fn ends<R: Runtime>(runtime: &R, image: &str) {
+async fn ends(runtime: &dyn Runtime, image: &str) {
     for (script, expected) in [
         ("exit 0", Condition::Completed),
         ("exit 7", Condition::Failed("It ended with code 7.".to_owned())),
     ] {
         let id = replica(2);
         let spec = shell(image, script);
-        let endpoints = runtime.start(id, &spec).await.unwrap();
+        let endpoints = start(runtime, id, &spec).await.unwrap();
         let running = Condition::Running { endpoints };
         assert_eq!(next(runtime, id, &running).await, expected);
         // Who was away finds it ended, and does not run it again.
-        let endpoints = runtime.start(id, &spec).await.unwrap();
+        let endpoints = start(runtime, id, &spec).await.unwrap();
         assert_eq!(next(runtime, id, &Condition::Running { endpoints }).await, expected);
         runtime.stop(id).await.unwrap();
     }
 }
 
-async fn is_limited<R: Runtime>(runtime: &R, image: &str) {
+async fn is_limited(runtime: &dyn Runtime, image: &str) {
     let mut resources = Resources::default();
     resources.set("ram", Quantity::whole(32 << 20));
     resources.set("cpu", Quantity::from_milli(500));
     let hog = "exec dd if=/dev/zero of=/dev/null bs=200M count=1";
     let hog = Spec { resources: resources.clone(), ..shell(image, hog) };
-    let endpoints = runtime.start(replica(3), &hog).await.unwrap();
+    let endpoints = start(runtime, replica(3), &hog).await.unwrap();
     let ended = next(runtime, replica(3), &Condition::Running { endpoints }).await;
     let Condition::Failed(why) = ended else { panic!("{ended:?}") };
     assert!(
@@ -104,20 +120,20 @@ async fn is_limited<R: Runtime>(runtime: &R, image: &str) {
     // Not bytes: no limit. Few bytes: a mistake.
     resources.set("ram", Quantity::whole(1));
     let fine = Spec { resources: resources.clone(), ..shell(image, "exit 0") };
-    let endpoints = runtime.start(replica(3), &fine).await.unwrap();
+    let endpoints = start(runtime, replica(3), &fine).await.unwrap();
     let ended = next(runtime, replica(3), &Condition::Running { endpoints }).await;
     assert_eq!(ended, Condition::Completed);
     runtime.stop(replica(3)).await.unwrap();
     resources.set("ram", Quantity::whole(2 << 20));
-    let why = runtime.start(replica(3), &Spec { resources, ..fine }).await.unwrap_err();
+    let why = start(runtime, replica(3), &Spec { resources, ..fine }).await.unwrap_err();
     assert!(why.starts_with("2 MiB of ram is too little"), "{why}");
 }
 
-async fn is_restarted<R: Runtime>(runtime: &R, image: &str) {
+async fn is_restarted(runtime: &dyn Runtime, image: &str) {
     let id = replica(4);
     let spec = shell(image, "echo up; sleep 0.7; exit 3");
     let spec = Spec { restart: Restart::OnFailure, ..spec };
-    let endpoints = runtime.start(id, &spec).await.unwrap();
+    let endpoints = start(runtime, id, &spec).await.unwrap();
     let running = Condition::Running { endpoints };
     let mut seen = running.clone();
     for restart in 1..=2 {
@@ -139,11 +155,11 @@ async fn is_restarted<R: Runtime>(runtime: &R, image: &str) {
     runtime.stop(id).await.unwrap();
 }
 
-async fn talks<R: Runtime>(runtime: &R, image: &str) {
+async fn talks(runtime: &dyn Runtime, image: &str) {
     let id = replica(5);
     let script =
         "for i in 1 2 3 4 5 6; do echo $i; sleep 0.2; done; echo err >&2; sleep 0.2; seq 7 9";
-    runtime.start(id, &shell(image, script)).await.unwrap();
+    start(runtime, id, &shell(image, script)).await.unwrap();
     let followed: Vec<_> = soon(runtime.logs(id, LogsFrom::Start, true).collect()).await;
     let expected = ["1", "2", "3", "4", "5", "6", "err", "7", "8", "9"];
     assert_eq!(texts(&followed), expected, "following ends with the container");
@@ -177,7 +193,7 @@ async fn a_killed_supervisor_is_replaced_where_restarts_are_wanted() {
     let id = replica(1);
     let spec = Spec { restart: Restart::Always, ..shell(&image, "sleep 1000") };
     let runtime = lab.runtime();
-    let endpoints = Runtime::start(runtime, id, &spec).await.unwrap();
+    let endpoints = start(runtime, id, &spec).await.unwrap();
     let running = Condition::Running { endpoints };
     let state = lab.options.dir.join(format!("containers/{}-1/state.json", id.deployment));
     let state: serde_json::Value = serde_json::from_slice(&std::fs::read(state).unwrap()).unwrap();

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use agent::docker::{Engine, Options};
-use agent::{Choice, Condition, Credentials, Docker, Runtime, choose};
+use agent::{Choice, Docker, Runtime, choose};
 use model::deployment::{Restart, Spec};
+use runtime::{Condition, Credentials};
 
 use crate::choosing::no_embedded;
-use crate::contract::{keeps, next, replica, shell};
-use crate::engine::Stand;
+use crate::contract::{keeps, next, replica, shell, start};
+use crate::engine::{Stand, plain};
 use crate::packing::{self, Image};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -26,7 +27,7 @@ async fn keeps_the_contract(engine: Engine) {
     assert_eq!(runtime.engine(), engine);
     let runtime = choose(Choice::Auto, no_embedded(), stand.options.clone()).await;
     assert_eq!(runtime.name(), "docker");
-    keeps(&runtime, &stand.image, |endpoint| stand.get(endpoint)).await;
+    keeps(&*runtime, &stand.image, |endpoint| stand.get(endpoint)).await;
     assert_eq!(stand.left().await, Vec::<String>::new());
 }
 
@@ -46,16 +47,16 @@ async fn are_adopted(engine: Engine) {
     let id = replica(1);
     let spec = shell(&stand.image, "exec httpd -f -p 8080 -h /www");
     let web = Spec { ports: vec![8080], restart: Restart::Always, ..spec };
-    let endpoints = runtime.start(id, &web).await.unwrap();
+    let endpoints = start(&runtime, id, &web).await.unwrap();
     let running = Condition::Running { endpoints: endpoints.clone() };
     let once = Spec { restart: Restart::OnFailure, ..shell(&stand.image, "sleep 1; exit 3") };
-    runtime.start(replica(2), &once).await.unwrap();
+    start(&runtime, replica(2), &once).await.unwrap();
     tokio::time::sleep(Duration::from_secs(2)).await;
 
     let second = Docker::probe(stand.options.clone()).await.unwrap();
-    assert_eq!(second.start(id, &web).await.unwrap(), endpoints);
+    assert_eq!(start(&second, id, &web).await.unwrap(), endpoints);
     // One that fell over while nobody looked is up again.
-    second.start(replica(2), &once).await.unwrap();
+    start(&second, replica(2), &once).await.unwrap();
     let changed = next(&second, replica(2), &Condition::Running { endpoints: vec![] }).await;
     assert!(matches!(changed, Condition::Restarting { .. }), "{changed:?}");
     second.stop(replica(2)).await.unwrap();
@@ -70,7 +71,7 @@ async fn are_adopted(engine: Engine) {
     stand.start().await;
     let asked = tokio::time::timeout(Duration::from_secs(3), runtime.changed(id, &running)).await;
     assert!(asked.is_err(), "it runs as before: {asked:?}");
-    assert_eq!(runtime.start(id, &web).await.unwrap(), endpoints);
+    assert_eq!(start(&runtime, id, &web).await.unwrap(), endpoints);
     assert!(stand.get(&endpoints[0]).contains("hello"));
     runtime.stop(id).await.unwrap();
     assert_eq!(stand.left().await, Vec::<String>::new());
@@ -89,7 +90,7 @@ async fn podman_says_what_is_wrong() {
 /// Starts something that can't run: why. Nothing of it stays.
 async fn refused(stand: &Stand, runtime: &Docker, spec: &Spec) -> String {
     let before = stand.images().await;
-    let started = runtime.start(replica(1), spec).await;
+    let started = start(runtime, replica(1), spec).await;
     let why = started.expect_err(&format!("{:?} {:?}", spec.image, spec.command));
     assert_eq!(stand.left().await, Vec::<String>::new(), "{why}");
     assert_eq!(stand.images().await, before, "{why}");
@@ -102,7 +103,7 @@ async fn says_what_is_wrong(engine: Engine) {
     let fake = &stand.fake;
     let image = |name: &str| shell(name, "true");
     let good = shell(&stand.image, "true");
-    runtime.start(replica(2), &good).await.unwrap();
+    start(&runtime, replica(2), &good).await.unwrap();
     runtime.stop(replica(2)).await.unwrap();
 
     for (name, expected) in [
@@ -114,13 +115,13 @@ async fn says_what_is_wrong(engine: Engine) {
         let why = refused(&stand, &runtime, &image(&name)).await;
         assert!(why.contains(expected), "{name}: {why}");
     }
-    let other = Image { architecture: "s390x", ..packing::plain() };
+    let other = Image { architecture: "s390x", ..plain() };
     let why = refused(&stand, &runtime, &image(&fake.put("other", &other))).await;
     assert!(why.contains("linux/s390x") || why.contains("no variant"), "{why}");
 
     // Not one that the engine has already: it would not ask for it.
     let layer = packing::busybox().file("etc/other", b"").tar();
-    let mut flipped = Image::new(vec![layer], packing::plain().config);
+    let mut flipped = Image::new(vec![layer], plain().config);
     let name = fake.put("flipped", &flipped);
     let digest = crate::registry::digest_of(&flipped.layers.remove(0).1);
     fake.shelf.lock().unwrap().blobs.get_mut(&digest).unwrap()[1000] ^= 1;
@@ -138,12 +139,12 @@ async fn says_what_is_wrong(engine: Engine) {
 
     let options = Options { max_image_bytes: 1000, ..stand.options.clone() };
     let strict = Docker::probe(options).await.unwrap();
-    let why = refused(&stand, &strict, &image(&fake.put("large", &packing::plain()))).await;
+    let why = refused(&stand, &strict, &image(&fake.put("large", &plain()))).await;
     assert!(why.contains("larger than the 1000 bytes"), "{why}");
 
     hangs(&stand).await;
     needs_credentials(&stand).await;
-    runtime.start(replica(1), &good).await.expect("life goes on");
+    start(&runtime, replica(1), &good).await.expect("life goes on");
     runtime.stop(replica(1)).await.unwrap();
     assert_eq!(stand.left().await, Vec::<String>::new());
 }
@@ -157,7 +158,7 @@ async fn hangs(stand: &Stand) {
 }
 
 async fn needs_credentials(stand: &Stand) {
-    let name = stand.fake.put("secret", &packing::plain());
+    let name = stand.fake.put("secret", &plain());
     // "user:ri?>~~?": characters that the two alphabets write differently.
     stand.fake.shelf.lock().unwrap().password = Some("dXNlcjpyaT8+fn4/".to_owned());
     for (password, works) in [("wrong", false), ("ri?>~~?", true)] {
@@ -165,7 +166,7 @@ async fn needs_credentials(stand: &Stand) {
         let credentials = Credentials { username: "user".into(), password: password.into() };
         options.registries.insert(stand.fake.address.clone(), credentials);
         let runtime = Docker::probe(options).await.unwrap();
-        let started = runtime.start(replica(3), &shell(&name, "true")).await;
+        let started = start(&runtime, replica(3), &shell(&name, "true")).await;
         runtime.stop(replica(3)).await.unwrap();
         assert_eq!(started.is_ok(), works, "{started:?}");
         let told = started.err().is_none_or(|why| why.contains("set credentials for"));
@@ -177,6 +178,6 @@ async fn needs_credentials(stand: &Stand) {
 async fn without_an_engine_it_says_what_was_tried() {
     let socket = std::path::PathBuf::from("/nowhere/docker.sock");
     let options = Options { socket: Some(socket), ..Options::new("x") };
-    let why = Docker::probe(options).await.err().unwrap();
+    let why = Docker::probe(options).await.err().unwrap().to_string();
     assert!(why.contains("tried /nowhere/docker.sock (there is none)"), "{why}");
 }

@@ -73,7 +73,7 @@ impl Stand {
         let path = dir.path().to_owned();
         let (registry, image) = inside.run(move || {
             let registry = Debian::start(&path);
-            let image = registry.push(&path, "web", &packing::plain());
+            let image = registry.push(&path, "web", &plain());
             (registry, image)
         });
         let fake = inside.run(Fake::start);
@@ -189,6 +189,13 @@ impl Stand {
             api.list_images(None::<bollard::query_parameters::ListImagesOptions>).await.unwrap();
         all.into_iter().flat_map(|image| image.repo_tags).collect()
     }
+}
+
+/// The web server's image in one layer, packed so that every engine can read it, with a volume.
+pub(crate) fn plain() -> packing::Image {
+    let mut config = packing::web().config;
+    config["Volumes"] = serde_json::json!({"/data": {}});
+    packing::Image::new(vec![packing::busybox().tar()], config)
 }
 
 /// A program that does not stay when a test is killed.

@@ -1,8 +1,9 @@
 //! Instances that are what their manifests say, and the nodes that they run on.
 
+use agent::Runtime;
 use agent::kubernetes::Kubernetes;
-use agent::{Condition, Runtime};
 use model::deployment::Spec;
+use runtime::Condition;
 use serde_json::{Value, json};
 use testing::apiserver::Kind;
 
@@ -38,7 +39,7 @@ async fn an_instance_is_what_its_manifests_say() {
         controller.patch("acme.example.com", "kettles", "kind-1", "bus", &ready("False", "Cold"));
     };
     let spec = instance("kind-1");
-    let (waits, ()) = tokio::join!(lab.runtime.start_on(id, "n1", &spec), play);
+    let (waits, ()) = tokio::join!(lab.runtime.start(id, "n1", &spec), play);
     assert_eq!(reason(waits.clone()), "Its Kettle bus is not ready: Cold: No water.");
     let boil = async {
         controller.patch("acme.example.com", "kettles", "kind-1", "bus", &ready("True", "Hot"));
@@ -81,14 +82,14 @@ async fn an_instance_is_what_its_manifests_say() {
 #[tokio::test]
 async fn instances_that_can_not_be_made() {
     let lab = Lab::new().await;
-    let why = reason(lab.runtime.start_on(replica(1, 0), "n1", &instance("kind-1")).await);
+    let why = reason(lab.runtime.start(replica(1, 0), "n1", &instance("kind-1")).await);
     assert!(why.contains("does not know the kind Kettle of acme.example.com/v1"), "{why}");
     let with = |object: Value| Spec { manifests: vec![object], ..Spec::default() };
     let cluster_wide = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "mine"}});
-    let why = reason(lab.runtime.start_on(replica(2, 0), "n1", &with(cluster_wide)).await);
+    let why = reason(lab.runtime.start(replica(2, 0), "n1", &with(cluster_wide)).await);
     assert!(why.contains("Node mine belongs to no namespace"), "{why}");
     let stolen = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "kube-system"}});
-    let why = reason(lab.runtime.start_on(replica(3, 0), "n1", &with(stolen)).await);
+    let why = reason(lab.runtime.start(replica(3, 0), "n1", &with(stolen)).await);
     assert!(why.contains("There is a Namespace kube-system already"), "{why}");
     assert_eq!(lab.server.controller().list("", "secrets"), Vec::<Value>::new());
 }

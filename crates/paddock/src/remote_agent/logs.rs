@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use agent::{AnyRuntime, LogStream, Runtime as _};
+use agent::Runtime;
 use base::task;
 use futures_util::StreamExt as _;
 use model::ReplicaId;
 use model::log::{LogLine, LogsFrom};
 use reqwest::Method;
+use runtime::LogStream;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -44,7 +45,7 @@ struct Taken {
 }
 
 /// Answers questions for ever.
-pub(super) async fn answer_all(connection: Arc<Connection>, runtime: Arc<AnyRuntime>) {
+pub(super) async fn answer_all(connection: Arc<Connection>, runtime: Arc<dyn Runtime>) {
     loop {
         match ask(&connection).await {
             Ok(asks) => {

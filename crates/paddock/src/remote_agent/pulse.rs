@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::AnyRuntime;
+use agent::Runtime;
 use anyhow::bail;
 use model::Resources;
 use model::cluster::NewNode;
@@ -23,7 +23,7 @@ const WITHIN: Duration = Duration::from_secs(10);
 /// What gives the signs.
 pub(super) struct Pulse {
     connection: Arc<Connection>,
-    runtime: Arc<AnyRuntime>,
+    runtime: Arc<dyn Runtime>,
     /// What its machines have; without it, the runtime knows.
     capacity: Option<Resources>,
 }
@@ -38,7 +38,7 @@ struct Heard {
 impl Pulse {
     pub(super) fn new(
         connection: Arc<Connection>,
-        runtime: Arc<AnyRuntime>,
+        runtime: Arc<dyn Runtime>,
         capacity: Option<Resources>,
     ) -> Self {
         Self { connection, runtime, capacity }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use agent::{AnyRuntime, Runtime as _};
+use agent::Runtime;
 use api::{Lines, Logs};
 use futures_util::future::BoxFuture;
 use model::ReplicaId;
 use model::log::LogsFrom;
 
 /// Asks the runtime of this machine.
-pub(super) struct LocalLogs(pub(super) Arc<AnyRuntime>);
+pub(super) struct LocalLogs(pub(super) Arc<dyn Runtime>);
 
 impl Logs for LocalLogs {
     fn logs(

@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use bollard::errors::Error;
+use bollard::errors::Error as EngineError;
 use bollard::models::{ContainerInspectResponse, ContainerStateStatusEnum as Status};
 use bollard::query_parameters::InspectContainerOptions;
 use model::deployment::Restart;
+use runtime::message;
 
 use super::body::{self, INSTANCE, MADE_OF, PORTS, RESTART};
 use super::fault::is_missing;
 use super::{Docker, Engine};
-use crate::runtime::sentence;
+use crate::Error;
 
 /// A container that is there.
 pub(super) struct Found {
@@ -55,14 +56,14 @@ impl Found {
 
 impl Docker {
     /// What there is under this name.
-    pub(super) async fn find(&self, name: &str) -> Result<Option<Found>, String> {
+    pub(super) async fn find(&self, name: &str) -> Result<Option<Found>, Error> {
         let mut tries = 0;
         loop {
             match self.api.inspect_container(name, None::<InspectContainerOptions>).await {
                 Ok(answer) => return Ok(Some(Found::of(self.engine, &answer))),
                 Err(error) if is_missing(&error) => return Ok(None),
                 // Podman has states in passing that the library does not know.
-                Err(Error::JsonDataError { .. }) if tries < 50 => {
+                Err(EngineError::JsonDataError { .. }) if tries < 50 => {
                     tries += 1;
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
@@ -72,11 +73,13 @@ impl Docker {
     }
 
     /// What has our name but is not ours is left alone.
-    pub(super) fn check_ours(&self, found: &Found, name: &str) -> Result<(), String> {
+    pub(super) fn check_ours(&self, found: &Found, name: &str) -> Result<(), Error> {
         if found.instance == self.options.instance {
             return Ok(());
         }
-        Err(format!("There is a container {name} already that paddock has not made: remove it."))
+        let why =
+            format!("There is a container {name} already that paddock has not made: remove it.");
+        Err(Error::Conflict(why))
     }
 }
 
@@ -105,10 +108,10 @@ fn reason(engine: Engine, answer: &ContainerInspectResponse, code: i64, oom: boo
         // It does not always tell who killed.
         return format!(
             "It was killed, most likely because it used more than its {} of ram.",
-            sentence::bytes(ram)
+            message::bytes(ram)
         );
     }
-    sentence::ended(i32::try_from(code).unwrap_or(-1), oom, limit)
+    message::ended(i32::try_from(code).unwrap_or(-1), oom, limit)
 }
 
 /// Where its ports can be reached, in the order in which they were asked for.

@@ -10,11 +10,12 @@ use bollard::query_parameters::{InspectContainerOptions, LogsOptions};
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, stream};
 use model::deployment::Restart;
+use model::log::{LogLine, LogsFrom, Source};
+use runtime::LogStream;
 
 use super::Engine;
 use super::body::{RESTART, again};
 use crate::runtime::logs::timed::Progress;
-use crate::runtime::logs::{LogLine, LogStream, LogsFrom, Source};
 
 /// How often a follower looks whether a container that ended was started again.
 const LOOK: Duration = Duration::from_millis(250);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::runtime::credentials::Credentials;
+use runtime::Credentials;
 
 /// How the runtime behaves.
 #[derive(Debug, Clone)]

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
+use base::locks::one_of;
 use bollard::auth::DockerCredentials;
 use bollard::models::ImageInspect;
 use bollard::query_parameters::{CreateImageOptions, RemoveImageOptions};
 use futures_util::StreamExt;
-use oci_client::Reference;
+use runtime::{Reference, message};
 
 use super::Docker;
 use super::fault::{innermost, is_missing, not_pulled};
-use crate::runtime::locks::one_of;
-use crate::runtime::sentence;
+use crate::Error;
 
 /// An image that was pulled so short a time ago is still the same: replicas start together.
 const FRESH: Duration = Duration::from_secs(10);
@@ -21,10 +21,8 @@ impl Docker {
     ///
     /// It is asked for each time, since a name may mean another image by now. If that fails and the
     /// engine has one of that name, that one will do.
-    pub(super) async fn image(&self, name: &str) -> Result<String, String> {
-        let reference: Reference = name.parse().map_err(|error| {
-            format!("{name} is not an image's name ({error}): write registry/name:tag.")
-        })?;
+    pub(super) async fn image(&self, name: &str) -> Result<String, Error> {
+        let reference = runtime::reference(name)?;
         let whole = reference.whole();
         let slot = one_of(&self.images, &whole);
         let mut pulled_at = slot.lock().await;
@@ -36,14 +34,15 @@ impl Docker {
         }
         match (self.pull(name, &reference).await, &before) {
             (Ok(()), _) => {}
-            (Err(why), Some(_)) => {
-                tracing::warn!(image = name, why, "using the image of before");
+            (Err(error), Some(_)) => {
+                tracing::warn!(image = name, %error, "using the image of before");
                 return Ok(whole);
             }
-            (Err(why), None) => return Err(why),
+            (Err(error), None) => return Err(error),
         }
         let Some(image) = self.inspect(&whole).await? else {
-            return Err(format!("{} has not kept the image {name}.", self.engine.as_str()));
+            let why = format!("{} has not kept the image {name}.", self.engine.as_str());
+            return Err(Error::Failed(why));
         };
         if let Err(why) = self.check(name, &image) {
             // Not ours to keep, unless someone had it already.
@@ -57,7 +56,7 @@ impl Docker {
         Ok(whole)
     }
 
-    async fn inspect(&self, name: &str) -> Result<Option<ImageInspect>, String> {
+    async fn inspect(&self, name: &str) -> Result<Option<ImageInspect>, Error> {
         match self.api.inspect_image(name).await {
             Ok(image) => Ok(Some(image)),
             Err(error) if is_missing(&error) => Ok(None),
@@ -65,17 +64,19 @@ impl Docker {
         }
     }
 
-    async fn pull(&self, name: &str, reference: &Reference) -> Result<(), String> {
+    async fn pull(&self, name: &str, reference: &Reference) -> Result<(), Error> {
         let timeout = self.options.pull_timeout;
         match tokio::time::timeout(timeout, self.pull_all(name, reference)).await {
             Ok(pulled) => pulled,
             Err(_) => {
-                Err(format!("The image {name} did not arrive within {}.", sentence::time(timeout)))
+                let why =
+                    format!("The image {name} did not arrive within {}.", message::time(timeout));
+                Err(runtime::Error::RegistryUnavailable(why).into())
             }
         }
     }
 
-    async fn pull_all(&self, name: &str, reference: &Reference) -> Result<(), String> {
+    async fn pull_all(&self, name: &str, reference: &Reference) -> Result<(), Error> {
         let registry = reference.registry();
         let options =
             CreateImageOptions { from_image: Some(reference.whole()), ..Default::default() };
@@ -89,7 +90,8 @@ impl Docker {
                 }
                 Ok(None) => return Ok(()),
                 Err(_) => {
-                    return Err(format!("The registry {registry} did not answer in time."));
+                    let why = format!("The registry {registry} did not answer in time.");
+                    return Err(runtime::Error::RegistryUnavailable(why).into());
                 }
             }
         }
@@ -105,25 +107,27 @@ impl Docker {
         })
     }
 
-    /// Does an image run here? The sentence says why not.
-    fn check(&self, name: &str, image: &ImageInspect) -> Result<(), String> {
+    /// Does an image run here? The error says why not.
+    fn check(&self, name: &str, image: &ImageInspect) -> Result<(), Error> {
         let os = image.os.as_deref().unwrap_or("linux");
         let architecture = image.architecture.as_deref().unwrap_or_default();
         let ours = self.architecture.as_str();
         let fits = architecture.is_empty() || ours.is_empty() || architecture == ours;
         if os != "linux" || !fits {
-            return Err(format!(
+            let why = format!(
                 "The image {name} is for {os}/{architecture}, but this machine is linux/{ours}: \
                  use an image that was built for it."
-            ));
+            );
+            return Err(runtime::Error::BadImage(why).into());
         }
         let size = image.size.unwrap_or(0);
         let most = i64::try_from(self.options.max_image_bytes).unwrap_or(i64::MAX);
         if size > most {
-            return Err(format!(
+            let why = format!(
                 "The image {name} is larger than the {} that an image may have.",
-                sentence::bytes(most)
-            ));
+                message::bytes(most)
+            );
+            return Err(runtime::Error::BadImage(why).into());
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use bollard::{API_DEFAULT_VERSION, BollardRequest};
 
 use super::{Engine, Options};
+use crate::Error;
 
 /// How long an engine may take to begin its answer. Longer than any container's grace.
 const ANSWER_SECONDS: u64 = 300;
@@ -20,8 +21,8 @@ pub(super) struct Answering {
     pub(super) architecture: String,
 }
 
-/// The first one that answers. The sentence says what was tried and what to do.
-pub(super) async fn find(options: &Options) -> Result<Answering, String> {
+/// The first one that answers. The error says what was tried and what to do.
+pub(super) async fn find(options: &Options) -> Result<Answering, Error> {
     let mut tried = Vec::new();
     for path in candidates(options)? {
         match ask(&path).await {
@@ -29,15 +30,15 @@ pub(super) async fn find(options: &Options) -> Result<Answering, String> {
             Err(why) => tried.push(format!("{} ({why})", path.display())),
         }
     }
-    Err(format!(
+    Err(Error::Unavailable(format!(
         "Neither Docker nor Podman answers; tried {}. Start one of them (for Podman `podman system \
          service`), or set DOCKER_HOST to its socket.",
         tried.join(", ")
-    ))
+    )))
 }
 
 /// Where an engine may be. What someone named is the only place.
-fn candidates(options: &Options) -> Result<Vec<PathBuf>, String> {
+fn candidates(options: &Options) -> Result<Vec<PathBuf>, Error> {
     if let Some(socket) = &options.socket {
         return Ok(vec![socket.clone()]);
     }
@@ -46,10 +47,10 @@ fn candidates(options: &Options) -> Result<Vec<PathBuf>, String> {
     {
         return match host.strip_prefix("unix://") {
             Some(path) => Ok(vec![path.into()]),
-            None => Err(format!(
+            None => Err(Error::Unavailable(format!(
                 "DOCKER_HOST is {host}, but only sockets of this machine can be used: set it to \
                  unix:///path/of/the.sock."
-            )),
+            ))),
         };
     }
     let mut usual: Vec<PathBuf> =
@@ -60,12 +61,13 @@ fn candidates(options: &Options) -> Result<Vec<PathBuf>, String> {
     Ok(usual)
 }
 
-async fn ask(path: &Path) -> Result<Answering, String> {
-    let text = path.to_str().ok_or("its name is not text")?;
+async fn ask(path: &Path) -> Result<Answering, Error> {
+    let unavailable = |why: &str| Error::Unavailable(why.to_owned());
+    let text = path.to_str().ok_or_else(|| unavailable("its name is not text"))?;
     if !path.exists() {
-        return Err("there is none".to_owned());
+        return Err(unavailable("there is none"));
     }
-    let said = |error: bollard::errors::Error| super::fault::innermost(&error);
+    let said = |error: bollard::errors::Error| unavailable(&super::fault::innermost(&error));
     let api = bollard::Docker::connect_with_unix(text, ANSWER_SECONDS, API_DEFAULT_VERSION)
         .map_err(said)?
         .with_request_modifier(url_safe);
@@ -76,7 +78,7 @@ async fn ask(path: &Path) -> Result<Answering, String> {
     };
     let (api, version) = tokio::time::timeout(HELLO, hello)
         .await
-        .map_err(|_| "it does not answer".to_owned())?
+        .map_err(|_| unavailable("it does not answer"))?
         .map_err(said)?;
     let is_podman =
         version.components.iter().flatten().any(|component| component.name.contains("Podman"));

@@ -1,6 +1,6 @@
 //! Starting a container, or finding that it runs.
 
-use bollard::errors::Error;
+use bollard::errors::Error as EngineError;
 use bollard::query_parameters::{CreateContainerOptions, StartContainerOptions};
 use model::agent::ReplicaId;
 use model::deployment::Spec;
@@ -9,7 +9,7 @@ use super::body::{body, made_of, ram_bytes};
 use super::found::{Found, State};
 use super::watch::Restarts;
 use super::{Docker, fault};
-use crate::runtime::{NO_IMAGE, limits};
+use crate::Error;
 
 /// How often a port that was taken at the last moment is replaced by another.
 const TRIES: usize = 3;
@@ -19,10 +19,10 @@ impl Docker {
         &self,
         id: ReplicaId,
         spec: &Spec,
-    ) -> Result<Vec<String>, String> {
-        let image = spec.image.as_deref().ok_or(NO_IMAGE)?;
-        limits::check_ram(ram_bytes(spec))?;
-        let name = self.name(id);
+    ) -> Result<Vec<String>, Error> {
+        let image = spec.image.as_deref().ok_or(Error::NoImage)?;
+        runtime::check_ram(ram_bytes(spec))?;
+        let name = self.container_name(id);
         if let Some(found) = self.find(&name).await? {
             self.check_ours(&found, &name)?;
             if found.made_of == made_of(spec)
@@ -42,7 +42,7 @@ impl Docker {
     }
 
     /// Takes what there is as it is. One that ended while nobody looked is started again if it shall.
-    async fn adopt(&self, name: &str, found: &Found) -> Result<Option<Vec<String>>, String> {
+    async fn adopt(&self, name: &str, found: &Found) -> Result<Option<Vec<String>>, Error> {
         match &found.state {
             State::Created => Ok(None),
             State::Running { endpoints } => Ok(Some(endpoints.clone())),
@@ -63,7 +63,7 @@ impl Docker {
         name: &str,
         spec: &Spec,
         image: &str,
-    ) -> Result<Vec<String>, String> {
+    ) -> Result<Vec<String>, Error> {
         let command = spec.command.first().map(String::as_str);
         let mut tries = 0;
         loop {
@@ -85,11 +85,11 @@ impl Docker {
     }
 
     /// Starts a container that is there.
-    pub(super) async fn run(&self, name: &str) -> Result<(), Error> {
+    pub(super) async fn run(&self, name: &str) -> Result<(), EngineError> {
         self.api.start_container(name, None::<StartContainerOptions>).await
     }
 
-    async fn endpoints(&self, name: &str) -> Result<Vec<String>, String> {
+    async fn endpoints(&self, name: &str) -> Result<Vec<String>, Error> {
         match self.find(name).await?.map(|found| found.state) {
             Some(State::Running { endpoints }) => Ok(endpoints),
             // It has ended already: who watches it will see that.
@@ -98,7 +98,7 @@ impl Docker {
     }
 }
 
-fn is_port_taken(error: &Error) -> bool {
+fn is_port_taken(error: &EngineError) -> bool {
     let said = fault::innermost(error);
     said.contains("already allocated") || said.contains("address already in use")
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use bollard::query_parameters::WaitContainerOptions;
 use futures_util::StreamExt;
 use model::agent::ReplicaId;
+use runtime::{Condition, message};
 
 use super::found::State;
 use super::{Docker, Options};
-use crate::runtime::{Condition, sentence};
 
 /// A container that ran this long has recovered: the next wait is short again.
 const RECOVERED: Duration = Duration::from_mins(1);
@@ -48,7 +48,7 @@ impl Restarts {
 impl Docker {
     /// Returns when a replica is doing differently than `seen`.
     pub(super) async fn watch(&self, id: ReplicaId, seen: &Condition) -> Condition {
-        let name = self.name(id);
+        let name = self.container_name(id);
         loop {
             let found = match self.find(&name).await {
                 Ok(Some(found)) => found,
@@ -58,7 +58,7 @@ impl Docker {
                 }
                 Err(error) => {
                     // It runs on whether the engine answers or not, as far as anyone knows.
-                    tracing::warn!(replica = %id, error, "asking again");
+                    tracing::warn!(replica = %id, %error, "asking again");
                     tokio::time::sleep(RETRY).await;
                     continue;
                 }
@@ -85,7 +85,7 @@ impl Docker {
                 return self.promise(id, &reason);
             }
             if let Err(error) = self.start_again(id, &name).await {
-                return self.promise(id, &self.not_started(&error, None));
+                return self.promise(id, &self.not_started(&error, None).to_string());
             }
         }
     }
@@ -95,7 +95,7 @@ impl Docker {
         let mut all = self.restarts();
         let restarts = all.entry(id).or_insert_with(|| Restarts::new(&self.options));
         let (wait, count) = restarts.ended(&self.options);
-        Condition::Restarting { reason: sentence::restarting(ended, wait, count) }
+        Condition::Restarting { reason: message::restarting(ended, wait, count) }
     }
 
     async fn start_again(&self, id: ReplicaId, name: &str) -> Result<(), bollard::errors::Error> {

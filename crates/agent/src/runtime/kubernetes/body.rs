@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::names::{self, DEPLOYMENT, MADE_OF, OBJECTS, REPLICA};
 use super::quantity;
+use crate::Error;
 use crate::runtime::limits;
 
 /// How long a program may take to end, in seconds.
@@ -172,16 +173,16 @@ pub(super) fn made_of(spec: &Spec) -> String {
 }
 
 /// Can Kubernetes set these variables?
-pub(super) fn check_env(env: &BTreeMap<String, String>) -> Result<(), String> {
+pub(super) fn check_env(env: &BTreeMap<String, String>) -> Result<(), Error> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let bad =
         |key: &&String| key.starts_with(|c: char| c.is_ascii_digit()) || !key.chars().all(allowed);
     match env.keys().find(bad) {
         None => Ok(()),
-        Some(key) => Err(format!(
+        Some(key) => Err(Error::InvalidSpec(format!(
             "Kubernetes can't set the variable {}: names have letters, digits, '_', '-' and '.', and \
              don't begin with a digit.",
             key.escape_default()
-        )),
+        ))),
     }
 }

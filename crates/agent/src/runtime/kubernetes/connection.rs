@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use base::locks::lock;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config, Error};
 
 use super::fault::{self, Refusal};
-use crate::runtime::locks::lock;
+use crate::Error as RuntimeError;
 
 /// How long to wait for a connection, and for an answer that need not wait for anything.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
@@ -31,7 +32,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) async fn open(kubeconfig: Option<PathBuf>) -> Result<Self, String> {
+    pub(super) async fn open(kubeconfig: Option<PathBuf>) -> Result<Self, RuntimeError> {
         let config = read(kubeconfig.as_ref()).await?;
         let (namespace, address) =
             (config.default_namespace.clone(), config.cluster_url.to_string());
@@ -47,7 +48,7 @@ impl Connection {
     pub(super) async fn renew(&self) {
         match read(self.kubeconfig.as_ref()).await.and_then(client) {
             Ok(client) => *lock(&self.client) = client,
-            Err(error) => tracing::warn!(error, "how Kubernetes is reached can't be read again"),
+            Err(error) => tracing::warn!(%error, "how Kubernetes is reached can't be read again"),
         }
     }
 
@@ -81,23 +82,27 @@ impl Connection {
     }
 }
 
-async fn read(kubeconfig: Option<&PathBuf>) -> Result<Config, String> {
+async fn read(kubeconfig: Option<&PathBuf>) -> Result<Config, RuntimeError> {
     let Some(path) = kubeconfig else {
         return Config::incluster().map_err(|error| {
-            format!("this is no pod of a Kubernetes ({error}): name a file with --kubeconfig")
+            RuntimeError::Unavailable(format!(
+                "this is no pod of a Kubernetes ({error}): name a file with --kubeconfig"
+            ))
         });
     };
     let failed = |error: &dyn std::fmt::Display| {
-        format!("--kubeconfig: {} can't be used: {error}", path.display())
+        let why = format!("--kubeconfig: {} can't be used: {error}", path.display());
+        RuntimeError::Unavailable(why)
     };
     let read = Kubeconfig::read_from(path).map_err(|error| failed(&error))?;
     let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
     config.map_err(|error| failed(&error))
 }
 
-fn client(mut config: Config) -> Result<Client, String> {
+fn client(mut config: Config) -> Result<Client, RuntimeError> {
     config.connect_timeout = Some(CONNECT_WITHIN);
     // We ask again ourselves, for as long as it takes.
     config.default_retry = false;
-    Client::try_from(config).map_err(|error| format!("Kubernetes can't be reached: {error}"))
+    Client::try_from(config)
+        .map_err(|error| RuntimeError::Unavailable(format!("Kubernetes can't be reached: {error}")))
 }

@@ -3,6 +3,8 @@
 use kube::Error;
 use kube::runtime::watcher;
 
+use crate::Error as RuntimeError;
+
 /// Something that would be no better later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
@@ -11,9 +13,9 @@ pub(super) struct Refusal {
     pub(super) text: String,
 }
 
-impl From<Refusal> for String {
+impl From<Refusal> for RuntimeError {
     fn from(refusal: Refusal) -> Self {
-        refusal.text
+        RuntimeError::Failed(refusal.text)
     }
 }
 

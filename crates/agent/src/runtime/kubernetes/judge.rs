@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus};
 use model::deployment::Restart;
+use runtime::{Condition, message};
 
 use super::fault::one_line;
 use super::pod::Seen;
-use crate::runtime::{Condition, sentence};
 
 /// How long a kubelet waits before it starts a program again: at first, and at most.
 const FIRST_WAIT: Duration = Duration::from_secs(10);
@@ -123,7 +123,7 @@ impl Facts {
             (Some("StartError" | "ContainerCannotRun"), Some(said)) => {
                 format!("It can't be started: {}.", one_line(said))
             }
-            _ => sentence::ended(end.exit_code, is_oom, self.ram_bytes),
+            _ => message::ended(end.exit_code, is_oom, self.ram_bytes),
         };
         if end.exit_code == 0 && self.restart != Restart::Always {
             return Look::Is(Condition::Completed);
@@ -133,7 +133,7 @@ impl Facts {
         }
         let count = u32::try_from(container.restart_count).unwrap_or(0).saturating_add(1);
         let wait = FIRST_WAIT.saturating_mul(1 << (count - 1).min(10)).min(LONGEST_WAIT);
-        Look::Is(Condition::Restarting { reason: sentence::restarting(&how, wait, count) })
+        Look::Is(Condition::Restarting { reason: message::restarting(&how, wait, count) })
     }
 }
 

@@ -12,12 +12,13 @@ use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::LogParams;
 use model::agent::ReplicaId;
+use model::log::{LogLine, LogsFrom, Source};
+use runtime::LogStream;
 
 use super::connection::Connection;
 use super::names;
 use super::seen::World;
 use crate::runtime::logs::timed::Progress;
-use crate::runtime::logs::{LogLine, LogStream, LogsFrom, Source};
 
 /// How long a follower waits before it looks again for a log that broke off.
 const LOOK: Duration = Duration::from_secs(1);

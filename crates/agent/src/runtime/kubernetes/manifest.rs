@@ -7,6 +7,7 @@ use super::fault::Refusal;
 use super::names::{self, AGENT, HOME};
 use super::object::Place;
 use super::{Kubernetes, start};
+use crate::Error;
 
 /// Where controllers find the labels of pods that they shall make.
 const TEMPLATES: [&str; 2] =
@@ -18,17 +19,17 @@ impl Kubernetes {
         &self,
         id: ReplicaId,
         manifests: &[Value],
-    ) -> Result<Vec<(Place, Value)>, String> {
+    ) -> Result<Vec<(Place, Value)>, Error> {
         let mut objects = Vec::new();
         for manifest in manifests {
             let place = self.place(manifest, &self.home).await?;
             let mut object = manifest.clone();
             object["metadata"]["namespace"] = json!(place.namespace);
             if place.namespace.is_none() {
-                return Err(format!(
+                return Err(Error::InvalidSpec(format!(
                     "{} belongs to no namespace: what an instance is made of must.",
                     place.words()
-                ));
+                )));
             }
             mark(&mut object, id);
             objects.push((place, object));

@@ -12,6 +12,7 @@ use super::Kubernetes;
 use super::fault::Refusal;
 use super::names::MANAGER;
 use super::seen::At;
+use crate::Error;
 
 /// Where an object is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,7 +72,7 @@ impl Place {
 
 impl Kubernetes {
     /// Where objects like this are, as the apiserver says; `home` is for those that name no namespace.
-    pub(super) async fn place(&self, object: &Value, home: &str) -> Result<Place, String> {
+    pub(super) async fn place(&self, object: &Value, home: &str) -> Result<Place, Error> {
         let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
         let (version, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
         let (group, version) = version.split_once('/').unwrap_or(("", version));
@@ -84,12 +85,12 @@ impl Kubernetes {
         let (resource, capabilities) = match found.await {
             Ok(found) => found,
             Err(refusal) if refusal.code == 404 => {
-                return Err(format!(
+                return Err(Error::Unavailable(format!(
                     "The Kubernetes does not know the kind {kind} of {group}/{version}: install what \
                      brings it."
-                ));
+                )));
             }
-            Err(refusal) => return Err(refusal.text),
+            Err(refusal) => return Err(refusal.into()),
         };
         let namespace = text("/metadata/namespace");
         let namespace = if namespace.is_empty() { home } else { namespace };

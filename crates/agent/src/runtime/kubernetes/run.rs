@@ -2,13 +2,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use model::agent::ReplicaId;
+use runtime::Condition;
+
 use super::judge::{Facts, Look};
 use super::names;
 use super::object::Place;
 use super::ready::{self, State};
 use super::seen::Known;
-use crate::runtime::Condition;
-use model::agent::ReplicaId;
 
 /// Something that shall run.
 pub(super) struct Run {

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::names::REPLICA;
 use super::pod;
-use crate::runtime::locks::lock;
+use base::locks::lock;
 
 /// Where an object is: its kind in paths (`deployments.apps`), its namespace, its name.
 pub(super) type At = (String, String, String);

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use base::locks::{lock, one_of};
 use kube::core::DynamicObject;
 use model::agent::ReplicaId;
 use model::cluster::ONLY_NODE;
 use model::deployment::Spec;
+use runtime::Condition;
 use serde_json::{Value, json};
 
 use super::fault::Refusal;
@@ -16,34 +18,24 @@ use super::names::{self, MADE_OF};
 use super::object::Place;
 use super::run::Run;
 use super::{Kubernetes, body, nodes, ready};
-use crate::runtime::locks::{lock, one_of};
-use crate::runtime::{Condition, NO_IMAGE, limits};
+use crate::Error;
+use crate::runtime::limits;
 
 /// How long a right may take to be known.
 const RIGHTS_TRIES: usize = 20;
 const RIGHTS_WAIT: Duration = Duration::from_millis(250);
 
 impl Kubernetes {
-    pub(super) async fn start_replica(
-        &self,
-        id: ReplicaId,
-        node: Option<&str>,
-        spec: &Spec,
-    ) -> Condition {
+    pub(super) async fn start_replica(&self, id: ReplicaId, node: &str, spec: &Spec) -> Condition {
         let run = match self.make(id, node, spec).await {
             Ok(run) => run,
-            Err(why) => return Condition::Failed(why),
+            Err(error) => return Condition::Failed(error.to_string()),
         };
         self.once_there(&run, spec).await
     }
 
     /// Applies all of it, and remembers what shall run.
-    async fn make(
-        &self,
-        id: ReplicaId,
-        node: Option<&str>,
-        spec: &Spec,
-    ) -> Result<Arc<Run>, String> {
+    async fn make(&self, id: ReplicaId, node: &str, spec: &Spec) -> Result<Arc<Run>, Error> {
         let turn = one_of(&self.deployments, &id.deployment.to_string());
         let _turn = turn.lock().await;
         self.once_known().await;
@@ -69,13 +61,13 @@ impl Kubernetes {
     async fn make_image(
         &self,
         id: ReplicaId,
-        node: Option<&str>,
+        node: &str,
         spec: &Spec,
         record: &Place,
-    ) -> Result<Run, String> {
-        let image = spec.image.as_deref().ok_or(NO_IMAGE)?;
+    ) -> Result<Run, Error> {
+        let image = spec.image.as_deref().ok_or(Error::NoImage)?;
         let ram_bytes = limits::ram(&spec.resources).map(|ram| ram.milli() / 1000);
-        limits::check_ram(ram_bytes)?;
+        runtime::check_ram(ram_bytes)?;
         body::check_env(&spec.env)?;
         let node = self.node(node);
         let pull = self.options.pull_secret.as_deref();
@@ -106,7 +98,7 @@ impl Kubernetes {
         id: ReplicaId,
         spec: &Spec,
         record: &Place,
-    ) -> Result<Run, String> {
+    ) -> Result<Run, Error> {
         let objects = self.of_manifests(id, &spec.manifests).await?;
         let places: Vec<&Place> = objects.iter().map(|(place, _)| place).collect();
         for space in places.iter().filter(|place| place.namespace.is_none()) {
@@ -154,7 +146,7 @@ impl Kubernetes {
     }
 
     /// Has the deployment's ports be reached; where.
-    async fn serve(&self, id: ReplicaId, spec: &Spec) -> Result<Vec<String>, String> {
+    async fn serve(&self, id: ReplicaId, spec: &Spec) -> Result<Vec<String>, Error> {
         if spec.ports.is_empty() {
             return Ok(Vec::new());
         }
@@ -164,8 +156,8 @@ impl Kubernetes {
     }
 
     /// The node that a wish means; none if the cluster is only one to Paddock.
-    fn node(&self, name: Option<&str>) -> Option<String> {
-        let name = name.filter(|name| *name != ONLY_NODE)?;
+    fn node(&self, name: &str) -> Option<String> {
+        let name = Some(name).filter(|name| *name != ONLY_NODE)?;
         let found = self.world.with(|known| nodes::named(known, name).map(str::to_owned));
         Some(found.unwrap_or_else(|| name.to_owned()))
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base::locks::{lock, one_of};
 use kube::Client;
 use kube::api::ListParams;
 use model::agent::ReplicaId;
@@ -10,7 +11,7 @@ use super::Kubernetes;
 use super::fault::Refusal;
 use super::names::{self, DEPLOYMENT, OBJECTS};
 use super::object::Place;
-use crate::runtime::locks::{lock, one_of};
+use crate::Error;
 
 /// How long the first lists take, about.
 const LISTED_SOON: Duration = Duration::from_millis(20);
@@ -20,7 +21,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_mins(2);
 
 impl Kubernetes {
-    pub(super) async fn stop_replica(&self, id: ReplicaId) -> Result<(), String> {
+    pub(super) async fn stop_replica(&self, id: ReplicaId) -> Result<(), Error> {
         lock(&self.runs).remove(&id);
         let turn = one_of(&self.deployments, &id.deployment.to_string());
         let _turn = turn.lock().await;
@@ -31,7 +32,7 @@ impl Kubernetes {
     }
 
     /// Removes all that is left of a replica. The deployment's turn is held.
-    pub(super) async fn clear(&self, id: ReplicaId) -> Result<(), String> {
+    pub(super) async fn clear(&self, id: ReplicaId) -> Result<(), Error> {
         let record = self.record(id);
         if let Some(found) = self.get(&record).await? {
             self.check_ours(id, &record).await?;
@@ -39,13 +40,15 @@ impl Kubernetes {
             let objects = annotations.get(OBJECTS).map_or("[]", String::as_str);
             let places: Vec<Place> = serde_json::from_str(objects).unwrap_or_default();
             let gone = tokio::time::timeout(PATIENCE, self.remove_all(id, &places)).await;
-            gone.unwrap_or_else(|_| Err(format!("it is not gone after {} s", PATIENCE.as_secs())))?;
+            gone.unwrap_or_else(|_| {
+                Err(Error::Failed(format!("it is not gone after {} s", PATIENCE.as_secs())))
+            })?;
             self.delete(&record).await?;
         }
         self.remove_service(id).await
     }
 
-    async fn remove_all(&self, id: ReplicaId, places: &[Place]) -> Result<(), String> {
+    async fn remove_all(&self, id: ReplicaId, places: &[Place]) -> Result<(), Error> {
         // What binds our rights in a namespace goes with it.
         let places = places.iter().rev().filter(|place| place.kind != "RoleBinding");
         for place in places {
@@ -97,7 +100,7 @@ impl Kubernetes {
     }
 
     /// Removes the Service of a deployment of which no replica is left.
-    async fn remove_service(&self, id: ReplicaId) -> Result<(), String> {
+    async fn remove_service(&self, id: ReplicaId) -> Result<(), Error> {
         let selector = format!("{DEPLOYMENT}={}", id.deployment);
         let records = self.record(id);
         let left = self.connection.call("list what is left of a deployment", |client: Client| {

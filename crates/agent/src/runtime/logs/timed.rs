@@ -2,7 +2,7 @@
 
 use model::Time;
 
-use super::{Cursor, LogLine, Source};
+use model::log::{Cursor, LogLine, Source};
 
 /// A place in a log: engines only know times, and many lines may have the same.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

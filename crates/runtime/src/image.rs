@@ -1,0 +1,101 @@
+//! Images: what is known of one that is here, unpacked and ready to be run.
+
+pub(crate) mod fetch;
+mod platform;
+mod registry;
+
+pub use oci_client::Reference;
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+/// An image that is here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Image {
+    /// The name it was asked for by.
+    pub(crate) name: String,
+    /// The digest of its manifest.
+    pub(crate) digest: String,
+    /// Its unpacked layers by chain id, lowest first.
+    pub(crate) layers: Vec<String>,
+    /// How its author wants it to be run.
+    pub(crate) config: Config,
+}
+
+/// What an image says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Document {
+    #[serde(default)]
+    pub(crate) architecture: String,
+    #[serde(default)]
+    pub(crate) os: String,
+    #[serde(default)]
+    pub(crate) config: Option<Config>,
+    pub(crate) rootfs: RootFs,
+}
+
+/// The layers as their contents, not as they were packed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RootFs {
+    pub(crate) diff_ids: Vec<String>,
+}
+
+/// How an image's author wants it to be run. Registries write `null` where they mean nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct Config {
+    pub(crate) user: Option<String>,
+    pub(crate) env: Option<Vec<String>>,
+    pub(crate) entrypoint: Option<Vec<String>>,
+    pub(crate) cmd: Option<Vec<String>>,
+    pub(crate) working_dir: Option<String>,
+}
+
+/// The parts of an image's name.
+pub fn reference(image: &str) -> Result<Reference, Error> {
+    let invalid = |cause: String| Error::InvalidImageName { image: image.to_owned(), cause };
+    image.parse().map_err(|error: oci_client::ParseError| invalid(error.to_string()))
+}
+
+/// The hexadecimal part of a digest. Nothing else may become a file's name.
+pub(crate) fn hex_of(digest: &str) -> Option<&str> {
+    let hex = digest.strip_prefix("sha256:")?;
+    let good = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+    (hex.len() == 64 && hex.chars().all(good)).then_some(hex)
+}
+
+/// The names of unpacked layers: each tells all the layers below it too.
+pub(crate) fn chain_ids(diff_ids: &[String]) -> Option<Vec<String>> {
+    let mut chains: Vec<String> = Vec::with_capacity(diff_ids.len());
+    for diff_id in diff_ids {
+        let hex = hex_of(diff_id)?;
+        chains.push(match chains.last() {
+            None => hex.to_owned(),
+            Some(below) => super::dirs::sha256(format!("sha256:{below} {diff_id}").as_bytes()),
+        });
+    }
+    Some(chains)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_that_could_be_paths_are_none() {
+        let good = format!("sha256:{}", "0a".repeat(32));
+        assert_eq!(hex_of(&good), Some(&good[7..]));
+        for bad in ["sha256:../../etc/passwd", "sha512:aa", "", &good.to_uppercase(), &good[..70]] {
+            assert_eq!(hex_of(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_chain_tells_the_layers_below() {
+        let [a, b] = ["aa", "bb"].map(|x| format!("sha256:{}", x.repeat(32)));
+        let ab = chain_ids(&[a.clone(), b.clone()]).unwrap();
+        let ba = chain_ids(&[b, a.clone()]).unwrap();
+        assert_eq!(ab[0], a[7..]);
+        assert_ne!(ab[1], ba[1]);
+    }
+}

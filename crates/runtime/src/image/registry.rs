@@ -1,0 +1,280 @@
+//! Talking with a registry: manifests, and blobs that arrive whole or not at all.
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use oci_client::client::{ClientConfig, ClientProtocol};
+use oci_client::errors::{OciDistributionError, OciErrorCode};
+use oci_client::manifest::{OciDescriptor, OciImageManifest, OciManifest};
+use oci_client::secrets::RegistryAuth;
+use oci_client::{Client, client::BlobResponse};
+use sha2::{Digest, Sha256};
+use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
+
+use super::{Reference, hex_of, platform, reference};
+use crate::Error;
+
+/// How large a manifest or an image's description may be.
+const MAX_DOCUMENT: i64 = 4 << 20;
+
+/// A registry, and the image in it.
+pub(super) struct Registry {
+    client: Client,
+    auth: RegistryAuth,
+    reference: Reference,
+    name: String,
+}
+
+/// Is the registry on this machine? Only then may it speak http.
+pub(super) fn is_loopback(registry: &str) -> bool {
+    let host = registry.rsplit_once(':').map_or(registry, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+impl Registry {
+    pub(super) fn new(
+        name: &str,
+        auth: RegistryAuth,
+        read_timeout: Duration,
+    ) -> Result<Self, Error> {
+        let reference = reference(name)?;
+        let registry = reference.resolve_registry();
+        let protocol = if is_loopback(registry) {
+            ClientProtocol::HttpsExcept(vec![registry.to_owned()])
+        } else {
+            ClientProtocol::Https
+        };
+        let client = Client::new(ClientConfig {
+            protocol,
+            read_timeout: Some(read_timeout),
+            connect_timeout: Some(read_timeout.min(Duration::from_secs(10))),
+            user_agent: "paddock",
+            ..ClientConfig::default()
+        });
+        Ok(Self { client, auth, reference, name: name.to_owned() })
+    }
+
+    /// The manifest for this machine, and its digest.
+    pub(super) async fn manifest(&self) -> Result<(OciImageManifest, String), Error> {
+        let (manifest, digest) = self.pull_manifest(&self.reference).await?;
+        let index = match manifest {
+            OciManifest::Image(image) => return Ok((image, digest)),
+            OciManifest::ImageIndex(index) => index,
+        };
+        let chosen = platform::choose(&self.name, &index)?;
+        match self.pull_manifest(&self.reference.clone_with_digest(chosen)).await? {
+            (OciManifest::Image(image), digest) => Ok((image, digest)),
+            _ => Err(Error::BadImage(format!("The image {} is a list of lists.", self.name))),
+        }
+    }
+
+    async fn pull_manifest(&self, reference: &Reference) -> Result<(OciManifest, String), Error> {
+        let pulled = self.client.pull_manifest(reference, &self.auth).await;
+        pulled.map_err(|error| self.fault(&error))
+    }
+
+    /// A small document, verified.
+    pub(super) async fn document(&self, descriptor: &OciDescriptor) -> Result<Vec<u8>, Error> {
+        if !(1..=MAX_DOCUMENT).contains(&descriptor.size) {
+            return Err(self.broken("its description has an impossible size"));
+        }
+        let mut bytes = Vec::new();
+        let mut stream = self
+            .client
+            .pull_blob_stream(&self.reference, descriptor.digest.as_str())
+            .await
+            .map_err(|error| self.fault(&error))?
+            .stream;
+        while let Some(chunk) = stream.next().await {
+            bytes.extend_from_slice(&chunk.map_err(|error| self.cut_short(&error))?);
+            if i64::try_from(bytes.len()).unwrap_or(i64::MAX) > descriptor.size {
+                return Err(self.broken("its description is longer than announced"));
+            }
+        }
+        let found = super::super::dirs::sha256(&bytes);
+        if Some(found.as_str()) != hex_of(&descriptor.digest) {
+            return Err(self.wrong_digest(&descriptor.digest, &found));
+        }
+        Ok(bytes)
+    }
+
+    /// Brings a blob into `directory`, going on where an earlier try was cut short.
+    pub(super) async fn blob(
+        &self,
+        descriptor: &OciDescriptor,
+        directory: &Path,
+    ) -> Result<(), Error> {
+        let hex = hex_of(&descriptor.digest).ok_or_else(|| self.broken("a digest is not one"))?;
+        let (whole, part) = (directory.join(hex), directory.join(format!("{hex}.part")));
+        if whole.exists() {
+            return Ok(());
+        }
+        let size = u64::try_from(descriptor.size)
+            .map_err(|_| self.broken("a layer has a negative size"))?;
+        let found = self.download(descriptor, size, &part).await?;
+        if found != hex {
+            // What is wrong once stays wrong: resuming it would never end well.
+            let _ = tokio::fs::remove_file(&part).await;
+            return Err(self.wrong_digest(&descriptor.digest, &found));
+        }
+        tokio::fs::rename(&part, &whole).await.map_err(|error| self.disk(error))
+    }
+
+    /// Writes what comes to `part`; the digest of all that is there then.
+    async fn download(
+        &self,
+        descriptor: &OciDescriptor,
+        size: u64,
+        part: &Path,
+    ) -> Result<String, Error> {
+        let mut file = tokio::fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(part)
+            .await
+            .map_err(|error| self.disk(error))?;
+        let mut hash = Sha256::new();
+        let mut have = rehash(&mut file, &mut hash, size).await.map_err(|e| self.disk(e))?;
+        if have == size {
+            return Ok(data_encoding::HEXLOWER.encode(&hash.finalize()));
+        }
+        let answer = self
+            .client
+            .pull_blob_stream_partial(&self.reference, descriptor.digest.as_str(), have, None)
+            .await;
+        let mut stream = match answer {
+            Ok(BlobResponse::Partial(sized)) => sized.stream,
+            Ok(BlobResponse::Full(sized)) => {
+                file.set_len(0).await.map_err(|error| self.disk(error))?;
+                file.rewind().await.map_err(|error| self.disk(error))?;
+                (hash, have) = (Sha256::new(), 0);
+                sized.stream
+            }
+            Err(error) => return Err(self.fault(&error)),
+        };
+        while let Some(chunk) = stream.next().await {
+            let chunk = chunk.map_err(|error| self.cut_short(&error))?;
+            have += chunk.len() as u64;
+            if have > size {
+                return Err(self.broken("a layer is longer than announced"));
+            }
+            hash.update(&chunk);
+            file.write_all(&chunk).await.map_err(|error| self.disk(error))?;
+        }
+        file.flush().await.map_err(|error| self.disk(error))?;
+        if have < size {
+            return Err(Error::RegistryUnavailable(format!(
+                "The registry of {} sent {have} of {size} bytes of a layer and stopped: try again.",
+                self.name
+            )));
+        }
+        Ok(data_encoding::HEXLOWER.encode(&hash.finalize()))
+    }
+
+    fn broken(&self, why: &str) -> Error {
+        Error::BadImage(format!("The image {} is broken: {why}.", self.name))
+    }
+
+    fn wrong_digest(&self, expected: &str, found: &str) -> Error {
+        Error::BadImage(format!(
+            "The image {} is not what it says it is: expected digest {expected}, got \
+             sha256:{found}. Its registry's storage is damaged or someone interferes.",
+            self.name
+        ))
+    }
+
+    fn disk(&self, error: std::io::Error) -> Error {
+        Error::io(format!("The image {} could not be stored", self.name), error)
+    }
+
+    /// The stream ended badly; the library reports its own digest check the same way.
+    fn cut_short(&self, error: &std::io::Error) -> Error {
+        let text = error.to_string();
+        if text.contains("digest") {
+            return self.broken(&format!("the registry sent something else ({text})"));
+        }
+        Error::RegistryUnavailable(format!(
+            "The registry of {} stopped answering: {text}.",
+            self.name
+        ))
+    }
+
+    fn fault(&self, error: &OciDistributionError) -> Error {
+        use OciDistributionError as Oci;
+        let image = self.name.clone();
+        let registry = self.reference.resolve_registry().to_owned();
+        let unavailable =
+            |what: String| Error::RegistryUnavailable(format!("The registry {registry} {what}"));
+        match error {
+            Oci::ImageManifestNotFoundError(_) | Oci::ServerError { code: 404, .. } => {
+                Error::ImageNotFound { image, registry }
+            }
+            Oci::RegistryError { envelope, .. }
+                if envelope.errors.iter().any(|error| is_missing(&error.code)) =>
+            {
+                Error::ImageNotFound { image, registry }
+            }
+            Oci::UnauthorizedError { .. } | Oci::AuthenticationFailure(_) => {
+                Error::Unauthorised { image, registry }
+            }
+            Oci::DigestError(error) => Error::BadImage(format!(
+                "The image {image} is not what it says it is: {error}. Its registry's storage is \
+                 damaged or someone interferes."
+            )),
+            Oci::RequestError(error) if error.is_timeout() => {
+                unavailable("did not answer in time.".to_owned())
+            }
+            Oci::RequestError(error) if error.is_connect() => unavailable(format!(
+                "can't be reached ({}): check its name, and that it runs.",
+                innermost(error)
+            )),
+            Oci::RequestError(error) => unavailable(format!("failed: {}.", innermost(error))),
+            Oci::ServerError { code, .. } => unavailable(format!("failed with status {code}.")),
+            error => Error::BadImage(format!(
+                "The registry {registry} answers {image} with something that makes no sense: {}.",
+                brief(&error.to_string())
+            )),
+        }
+    }
+}
+
+fn is_missing(code: &OciErrorCode) -> bool {
+    use OciErrorCode::{BlobUnknown, ManifestUnknown, NameUnknown, NotFound};
+    matches!(code, ManifestUnknown | NameUnknown | BlobUnknown | NotFound)
+}
+
+/// Feeds what is there already to the hash; how much it was. More than there can be is dropped.
+async fn rehash(file: &mut tokio::fs::File, hash: &mut Sha256, size: u64) -> std::io::Result<u64> {
+    let have = file.metadata().await?.len();
+    if have > size {
+        file.set_len(0).await?;
+        return Ok(0);
+    }
+    let mut buffer = vec![0; 128 << 10];
+    loop {
+        let n = file.read(&mut buffer).await?;
+        if n == 0 {
+            return Ok(have);
+        }
+        hash.update(&buffer[..n]);
+    }
+}
+
+/// What really happened, below the wrappings.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    brief(&error.to_string())
+}
+
+/// Registries may answer with whole web pages; a sentence is enough.
+fn brief(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(200).collect()
+}

@@ -1,0 +1,132 @@
+//! Writes what a container says: one JSON document per line, in numbered files of limited size.
+
+use base::{Clock as _, SystemClock};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use model::log::Source;
+
+/// A longer line becomes several.
+const MAX_LINE: usize = 16 << 10;
+
+/// A line as it is written.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Record {
+    /// Microseconds since 1970.
+    pub(crate) at: i64,
+    pub(crate) from: Source,
+    pub(crate) text: String,
+}
+
+/// The name of a log file. They are numbered, so that a reader's place stays what it was.
+pub(crate) fn file_name(number: u32) -> String {
+    format!("{number:08}.jsonl")
+}
+
+/// The numbers of the log files that are there, oldest first.
+pub(crate) fn numbers(directory: &Path) -> Vec<u32> {
+    let mut numbers: Vec<u32> = fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".jsonl")?.parse().ok())
+        .collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// A container's log, to be written.
+pub(super) struct Log {
+    directory: PathBuf,
+    max_bytes: u64,
+    keep: u32,
+    number: u32,
+    file: File,
+    written: u64,
+    /// What came without its end yet, per source.
+    partial: [Vec<u8>; 2],
+}
+
+impl Log {
+    pub(super) fn open(directory: &Path, max_bytes: u64, keep: u32) -> io::Result<Self> {
+        fs::create_dir_all(directory)?;
+        let number = numbers(directory).last().map_or(1, |last| last + 1);
+        let file = File::create(directory.join(file_name(number)))?;
+        let directory = directory.to_owned();
+        Ok(Self {
+            directory,
+            max_bytes,
+            keep,
+            number,
+            file,
+            written: 0,
+            partial: <[_; 2]>::default(),
+        })
+    }
+
+    /// Takes what a container wrote.
+    pub(super) fn write(&mut self, from: Source, mut bytes: &[u8]) {
+        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+            self.partial[from as usize].extend_from_slice(&bytes[..end]);
+            bytes = &bytes[end + 1..];
+            self.line(from);
+        }
+        self.partial[from as usize].extend_from_slice(bytes);
+        if self.partial[from as usize].len() >= MAX_LINE {
+            self.line(from);
+        }
+    }
+
+    /// Writes what never got its end.
+    pub(super) fn flush(&mut self) {
+        for from in [Source::Stdout, Source::Stderr] {
+            if !self.partial[from as usize].is_empty() {
+                self.line(from);
+            }
+        }
+    }
+
+    /// Adds a line of our own.
+    pub(super) fn say(&mut self, text: &str) {
+        self.write(Source::Stderr, format!("{text}\n").as_bytes());
+    }
+
+    fn line(&mut self, from: Source) {
+        let bytes = std::mem::take(&mut self.partial[from as usize]);
+        for bytes in bytes.chunks(MAX_LINE).chain(bytes.is_empty().then_some(&[][..])) {
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            let record = Record { at: now(), from, text };
+            // A full disk loses lines, not the container.
+            let _ = self.put(&record);
+        }
+    }
+
+    fn put(&mut self, record: &Record) -> io::Result<()> {
+        let mut line = serde_json::to_vec(record)?;
+        line.push(b'\n');
+        if self.written > 0 && self.written + line.len() as u64 > self.max_bytes {
+            self.rotate()?;
+        }
+        self.written += line.len() as u64;
+        self.file.write_all(&line)
+    }
+
+    fn rotate(&mut self) -> io::Result<()> {
+        self.number += 1;
+        self.file = File::create(self.directory.join(file_name(self.number)))?;
+        self.written = 0;
+        for old in numbers(&self.directory) {
+            if old + self.keep <= self.number {
+                fs::remove_file(self.directory.join(file_name(old)))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn now() -> i64 {
+    SystemClock.now().0
+}

@@ -1,0 +1,240 @@
+//! Applies the entries of one layer's tar to a tree.
+
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    self, AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags,
+};
+use rustix::io::Errno;
+use tar::{Archive, Entry, EntryType};
+
+use super::because;
+use super::root::{self, Root};
+
+const WHITEOUT: &[u8] = b".wh.";
+const OPAQUE: &[u8] = b".wh..wh..opq";
+
+/// Applies one layer.
+pub(super) struct Applier {
+    root: Root,
+    max_entries: u64,
+    /// What this layer itself has made: its removals mean only what is below it.
+    made: HashSet<PathBuf>,
+}
+
+/// Who owns an entry and what may be done with it.
+struct Metadata {
+    mode: Mode,
+    owner: Option<Uid>,
+    group: Option<Gid>,
+    modified: Timestamps,
+}
+
+impl Applier {
+    pub(super) fn new(root: Root, max_entries: u64) -> Self {
+        Self { root, max_entries, made: HashSet::new() }
+    }
+
+    /// Applies everything; how many entries there were.
+    pub(super) fn apply_all(mut self, contents: &mut impl Read) -> io::Result<u64> {
+        let broken = |error: io::Error| because("a layer is not a proper tar", &error);
+        let mut count = 0;
+        for entry in Archive::new(contents).entries().map_err(broken)? {
+            let mut entry = entry.map_err(broken)?;
+            count += 1;
+            if count > self.max_entries {
+                let why = format!("it has more than {} files", self.max_entries);
+                return Err(io::Error::other(why));
+            }
+            let path = PathBuf::from(OsString::from_vec(entry.path_bytes().into_owned()));
+            let path = root::clean(&path)?;
+            self.apply(&mut entry, &path)
+                .map_err(|e| because(&format!("{} can't be unpacked", path.display()), &e))?;
+        }
+        Ok(count)
+    }
+
+    fn apply<R: Read>(&mut self, entry: &mut Entry<'_, R>, path: &Path) -> io::Result<()> {
+        let kind = entry.header().entry_type();
+        let Some(name) = path.file_name().map(OsStr::to_owned) else {
+            return self.set_root(entry);
+        };
+        // Devices are never what an image needs, and the character device 0/0 is a removal in an
+        // overlay: both are left out.
+        if matches!(kind, EntryType::Char | EntryType::Block | EntryType::XGlobalHeader) {
+            return Ok(());
+        }
+        let above = path.parent().unwrap_or(Path::new(""));
+        if let Some(rest) = name.as_bytes().strip_prefix(WHITEOUT) {
+            return self.white_out(above, name.as_bytes(), OsStr::from_bytes(rest));
+        }
+        let parent = self.root.directory(above)?;
+        clear(&parent, &name, path, kind)?;
+        let metadata = Metadata::of(entry)?;
+        match kind {
+            EntryType::Directory => make_directory(&parent, &name)?,
+            EntryType::Symlink => {
+                let target = entry.link_name_bytes().ok_or(io::ErrorKind::InvalidData)?;
+                fs::symlinkat(OsStr::from_bytes(&target), &parent, &name)?;
+            }
+            EntryType::Link => self.link(entry, &parent, &name)?,
+            EntryType::Fifo => {
+                fs::mknodat(&parent, &name, FileType::Fifo, Mode::from_raw_mode(0o600), 0)?;
+            }
+            _ => return self.write(entry, &parent, &name, path, &metadata),
+        }
+        if kind != EntryType::Link {
+            metadata.set(&parent, &name, kind == EntryType::Symlink)?;
+        }
+        self.note(path);
+        Ok(())
+    }
+
+    /// The entry of the root itself says only who owns it.
+    fn set_root<R: Read>(&self, entry: &Entry<'_, R>) -> io::Result<()> {
+        if entry.header().entry_type() != EntryType::Directory {
+            return Ok(());
+        }
+        let root = self.root.directory(Path::new(""))?;
+        Metadata::of(entry)?.set(&root, OsStr::new("."), false)
+    }
+
+    fn write<R: Read>(
+        &mut self,
+        entry: &mut Entry<'_, R>,
+        parent: &OwnedFd,
+        name: &OsStr,
+        path: &Path,
+        metadata: &Metadata,
+    ) -> io::Result<()> {
+        let flags =
+            OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = fs::openat(parent, name, flags, Mode::from_raw_mode(0o600))?;
+        let mut file = std::fs::File::from(file);
+        io::copy(entry, &mut file)?;
+        // The owner first: changing it takes away the set-user-id bit.
+        fs::fchown(&file, metadata.owner, metadata.group)?;
+        fs::fchmod(&file, metadata.mode)?;
+        set_attributes(entry, &file)?;
+        fs::futimens(&file, &metadata.modified)?;
+        self.note(path);
+        Ok(())
+    }
+
+    /// A second name for something that is inside the tree.
+    fn link<R: Read>(
+        &self,
+        entry: &Entry<'_, R>,
+        parent: &OwnedFd,
+        name: &OsStr,
+    ) -> io::Result<()> {
+        let target = entry.link_name_bytes().ok_or(io::ErrorKind::InvalidData)?;
+        let target = PathBuf::from(OsString::from_vec(target.into_owned()));
+        let target = root::clean(&target)?;
+        let target_name = target.file_name().ok_or(io::ErrorKind::InvalidData)?;
+        let above = target.parent().unwrap_or(Path::new(""));
+        let from = self.root.resolve(above, OFlags::PATH | OFlags::DIRECTORY)?;
+        Ok(fs::linkat(&from, target_name, parent, name, AtFlags::empty())?)
+    }
+
+    /// Removes what layers below have.
+    fn white_out(&self, above: &Path, whole: &[u8], name: &OsStr) -> io::Result<()> {
+        let made = |path: &Path| self.made.contains(path);
+        let parent = match self.root.resolve(above, OFlags::PATH | OFlags::DIRECTORY) {
+            Ok(parent) => parent,
+            // Nothing to remove.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        if whole == OPAQUE {
+            return root::empty(&parent, OsStr::new("."), above, &made);
+        }
+        // Other names of this form are notes that an old file system left to itself.
+        if name.as_bytes().starts_with(b".wh.") {
+            return Ok(());
+        }
+        if matches!(name.as_bytes(), b"" | b"." | b"..") {
+            return Err(io::Error::other("it removes a directory through itself"));
+        }
+        root::remove(&parent, name, &above.join(name), &made)
+    }
+
+    /// Remembers a path and those above it as made by this layer.
+    fn note(&mut self, path: &Path) {
+        for path in path.ancestors() {
+            if !self.made.insert(path.to_owned()) {
+                break;
+            }
+        }
+    }
+}
+
+/// Makes room: an entry replaces what has its name, except that directories are merged.
+fn clear(parent: &OwnedFd, name: &OsStr, path: &Path, kind: EntryType) -> io::Result<()> {
+    match fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(there) => {
+            let is_directory = FileType::from_raw_mode(there.st_mode) == FileType::Directory;
+            if is_directory && kind == EntryType::Directory {
+                return Ok(());
+            }
+            root::remove(parent, name, path, &|_| false)
+        }
+    }
+}
+
+fn make_directory(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    match fs::mkdirat(parent, name, Mode::from_raw_mode(0o755)) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// File capabilities and users' own attributes; others could steer the overlay itself.
+fn set_attributes<R: Read>(entry: &mut Entry<'_, R>, file: impl AsFd) -> io::Result<()> {
+    let Some(extensions) = entry.pax_extensions()? else { return Ok(()) };
+    for extension in extensions {
+        let extension = extension?;
+        let Some(name) = extension.key_bytes().strip_prefix(b"SCHILY.xattr.") else { continue };
+        if name == b"security.capability" || name.starts_with(b"user.") {
+            match fs::fsetxattr(&file, name, extension.value_bytes(), XattrFlags::empty()) {
+                Ok(()) | Err(Errno::OPNOTSUPP) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Metadata {
+    fn of<R: Read>(entry: &Entry<'_, R>) -> io::Result<Self> {
+        let header = entry.header();
+        let id = |id: u64| u32::try_from(id).ok().filter(|id| *id != u32::MAX);
+        let at = Timespec {
+            tv_sec: i64::try_from(header.mtime().unwrap_or(0)).unwrap_or(0),
+            tv_nsec: 0,
+        };
+        Ok(Self {
+            mode: Mode::from_raw_mode(header.mode()? & 0o7777),
+            owner: id(header.uid()?).map(Uid::from_raw),
+            group: id(header.gid()?).map(Gid::from_raw),
+            modified: Timestamps { last_access: at, last_modification: at },
+        })
+    }
+
+    /// Sets it on what has just been made there. A symlink has an owner but no mode.
+    fn set(&self, parent: &OwnedFd, name: &OsStr, is_symlink: bool) -> io::Result<()> {
+        let nofollow = AtFlags::SYMLINK_NOFOLLOW;
+        fs::chownat(parent, name, self.owner, self.group, nofollow)?;
+        if !is_symlink {
+            fs::chmodat(parent, name, self.mode, AtFlags::empty())?;
+        }
+        Ok(fs::utimensat(parent, name, &self.modified, nofollow)?)
+    }
+}

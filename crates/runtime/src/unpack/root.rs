@@ -1,0 +1,131 @@
+//! A directory tree that nothing leads out of: every path is resolved by the kernel inside it.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+/// Longer paths are not made by anyone in good faith.
+const MAX_PATH: usize = 4096;
+
+/// The tree.
+pub(crate) struct Root(OwnedFd);
+
+impl Root {
+    /// The tree below a directory.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Self(fs::open(path, flags, Mode::empty())?))
+    }
+
+    /// Opens what is there. Symlinks are followed, as if the tree were all there is.
+    pub(crate) fn resolve(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        loop {
+            match fs::openat2(&self.0, path, flags | OFlags::CLOEXEC, Mode::empty(), within) {
+                // Something was renamed meanwhile: the kernel can't tell and asks us to repeat.
+                Err(Errno::AGAIN) => {}
+                other => return Ok(other?),
+            }
+        }
+    }
+
+    /// A file to read. Nothing that blocks or is not a file.
+    pub(crate) fn file(&self, path: &Path) -> io::Result<File> {
+        let file = self.resolve(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
+        let kind = FileType::from_raw_mode(fs::fstat(&file)?.st_mode);
+        if kind == FileType::RegularFile {
+            return Ok(File::from(file));
+        }
+        Err(io::ErrorKind::InvalidInput.into())
+    }
+
+    /// A directory, made with those above it if it is not there.
+    pub(crate) fn directory(&self, path: &Path) -> io::Result<OwnedFd> {
+        match self.resolve(path, OFlags::PATH | OFlags::DIRECTORY) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            other => return other,
+        }
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let parent = self.directory(path.parent().unwrap_or(Path::new("")))?;
+        match fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(fs::openat(&parent, name, flags, Mode::empty())?)
+    }
+}
+
+/// A path inside the tree without anything odd in it. `..` is refused: no honest packer writes it.
+pub(crate) fn clean(path: &Path) -> io::Result<PathBuf> {
+    if path.as_os_str().len() > MAX_PATH {
+        return Err(io::Error::other("a path in a layer is longer than 4096 bytes"));
+    }
+    let mut cleaned = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => cleaned.push(name),
+            Component::RootDir | Component::CurDir => {}
+            Component::ParentDir | Component::Prefix(_) => {
+                return Err(io::Error::other(format!(
+                    "a layer has the path {}, which leads out of it",
+                    path.display()
+                )));
+            }
+        }
+    }
+    Ok(cleaned)
+}
+
+/// Removes `name` and all below it, but not what `keep` says; never follows a symlink.
+pub(crate) fn remove(
+    parent: impl AsFd,
+    name: &OsStr,
+    path: &Path,
+    keep: &dyn Fn(&Path) -> bool,
+) -> io::Result<()> {
+    let parent = parent.as_fd();
+    let kind = match fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(there) => FileType::from_raw_mode(there.st_mode),
+        Err(Errno::NOENT) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let is_directory = kind == FileType::Directory;
+    if is_directory {
+        empty(parent, name, path, keep)?;
+    }
+    if keep(path) {
+        return Ok(());
+    }
+    let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+    Ok(fs::unlinkat(parent, name, flags)?)
+}
+
+/// Removes all in the directory `name`, but not what `keep` says.
+pub(crate) fn empty(
+    parent: impl AsFd,
+    name: &OsStr,
+    path: &Path,
+    keep: &dyn Fn(&Path) -> bool,
+) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = fs::openat(parent, name, flags, Mode::empty())?;
+    let mut names = Vec::new();
+    for entry in fs::Dir::read_from(&directory)? {
+        let entry = entry?;
+        let bytes = entry.file_name().to_bytes();
+        if bytes != b"." && bytes != b".." {
+            names.push(<OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(bytes).to_owned());
+        }
+    }
+    for child in names {
+        remove(&directory, &child, &path.join(&child), keep)?;
+    }
+    Ok(())
+}
