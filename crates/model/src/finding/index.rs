@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::near::Typed;
 use super::score::Grade;
 use super::top;
-use super::vocabulary::{Posting, Postings, Vocabulary};
+use super::vocabulary::{Posting, Vocabulary};
 use super::word::{self, Place, Word};
 use super::{Document, Field, Hit, Matched, Query, Score};
 use crate::event::Kind;
@@ -182,8 +182,8 @@ impl Index {
     /// How well each document has a word.
     fn grades(&self, word: &Word, with_typos: bool) -> Grades {
         let mut grades = Grades::new(self.documents.len());
-        let mut visit = |postings: &Postings, typos: u8, is_begun: bool| {
-            for posting in postings.all() {
+        let mut visit = |postings: &[Posting], typos: u8, is_begun: bool| {
+            for posting in postings {
                 let field = posting.place().field();
                 grades.note(posting.slot(), Grade { typos, field, is_begun });
             }
@@ -219,7 +219,7 @@ impl Index {
 
     fn mark_whole(&self, query: &Query, found: &mut [(u32, Score)]) {
         let Some(postings) = self.vocabulary.exactly(&query.joined()) else { return };
-        let whole = postings.all().iter().filter(|posting| posting.place() == Place::Whole);
+        let whole = postings.iter().filter(|posting| posting.place() == Place::Whole);
         let mut is_whole = vec![false; self.documents.len()];
         whole.for_each(|posting| is_whole[posting.slot() as usize] = true);
         for (slot, score) in found {

@@ -4,6 +4,9 @@
 //! piece. So beginnings are found by walking down, and words that are nearly alike by walking down several
 //! ways at once ([`super::near`]).
 
+use slab::Slab;
+use smallvec::{SmallVec, smallvec};
+
 use super::near::{Row, Typed};
 use super::word::Place;
 
@@ -14,10 +17,8 @@ const ROOT: u32 = 0;
 /// The words.
 #[derive(Debug)]
 pub(super) struct Vocabulary {
-    nodes: Vec<Node>,
-    free_nodes: Vec<u32>,
-    entries: Vec<Entry>,
-    free_entries: Vec<u32>,
+    nodes: Slab<Node>,
+    entries: Slab<Entry>,
 }
 
 /// What begins with the letters from the root to here.
@@ -39,13 +40,8 @@ struct Entry {
     postings: Postings,
 }
 
-/// The documents that a word is in. Most words are in one.
-#[derive(Debug)]
-pub(super) enum Postings {
-    One(Posting),
-    /// In the order of their slots.
-    Many(Vec<Posting>),
-}
+/// The documents that a word is in, ordered by slot. Most words are in one.
+type Postings = SmallVec<[Posting; 2]>;
 
 /// A document, by its slot, and where in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,54 +61,27 @@ impl Posting {
     }
 }
 
-impl Postings {
-    pub(super) fn all(&self) -> &[Posting] {
-        match self {
-            Self::One(one) => std::slice::from_ref(one),
-            Self::Many(many) => many,
-        }
-    }
-
-    fn add(&mut self, posting: Posting) {
-        let mut all = match self {
-            Self::One(one) => vec![*one],
-            Self::Many(many) => std::mem::take(many),
-        };
-        all.insert(all.partition_point(|other| *other < posting), posting);
-        *self = Self::Many(all);
-    }
-
-    /// Takes a document out; was it the last?
-    fn remove(&mut self, slot: u32) -> bool {
-        let Self::Many(many) = self else { return true };
-        let from = many.partition_point(|other| other.slot() < slot);
-        if many.get(from).is_some_and(|found| found.slot() == slot) {
-            many.remove(from);
-        }
-        many.is_empty()
-    }
-}
-
 /// Told of each word that fits: its documents, how many typos, and whether only its beginning was typed.
-pub(super) type Visit<'a> = dyn FnMut(&Postings, u8, bool) + 'a;
+pub(super) type Visit<'a> = dyn FnMut(&[Posting], u8, bool) + 'a;
 
 impl Vocabulary {
     pub(super) fn new() -> Self {
         let root = Node { letter: '\0', child: NONE, next: NONE, entry: NONE };
-        let (nodes, entries) = (vec![root], Vec::new());
-        Self { nodes, free_nodes: Vec::new(), entries, free_entries: Vec::new() }
+        let mut nodes = Slab::new();
+        nodes.insert(root);
+        Self { nodes, entries: Slab::new() }
     }
 
     /// How many words there are.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.entries.len() - self.free_entries.len()
+        self.entries.len()
     }
 
     /// How many nodes hold them, the root not counted.
     #[cfg(test)]
     pub(super) fn size(&self) -> usize {
-        self.nodes.len() - self.free_nodes.len() - 1
+        self.nodes.len() - 1
     }
 
     /// Notes that a word is in a document, in which it was not before.
@@ -122,7 +91,8 @@ impl Vocabulary {
             if let Some(entry) = self.entry_mut(at)
                 && *entry.rest == *letters.as_str()
             {
-                return entry.postings.add(posting);
+                let at = entry.postings.partition_point(|other| *other < posting);
+                return entry.postings.insert(at, posting);
             }
             self.push_down(at);
             let Some(letter) = letters.next() else {
@@ -148,7 +118,11 @@ impl Vocabulary {
             if let Some(entry) = self.entry_mut(at)
                 && *entry.rest == *letters.as_str()
             {
-                if entry.postings.remove(slot) {
+                let from = entry.postings.partition_point(|other| other.slot() < slot);
+                if entry.postings.get(from).is_some_and(|found| found.slot() == slot) {
+                    entry.postings.remove(from);
+                }
+                if entry.postings.is_empty() {
                     self.forget(at, path);
                 }
                 return;
@@ -162,7 +136,7 @@ impl Vocabulary {
     }
 
     /// The documents of a word.
-    pub(super) fn exactly(&self, word: &str) -> Option<&Postings> {
+    pub(super) fn exactly(&self, word: &str) -> Option<&[Posting]> {
         let (mut at, mut letters) = (ROOT, word.chars());
         loop {
             let entry = self.entry(at).filter(|entry| *entry.rest == *letters.as_str());
@@ -279,17 +253,7 @@ impl Vocabulary {
             Some(before) => self.node(before).next,
             None => self.node(parent).child,
         };
-        let node = Node { letter, child: NONE, next, entry };
-        let new = match self.free_nodes.pop() {
-            Some(free) => {
-                *self.node_mut(free) = node;
-                free
-            }
-            None => {
-                self.nodes.push(node);
-                number(self.nodes.len() - 1)
-            }
-        };
+        let new = number(self.nodes.insert(Node { letter, child: NONE, next, entry }));
         match before {
             Some(before) => self.node_mut(before).next = new,
             None => self.node_mut(parent).child = new,
@@ -297,25 +261,13 @@ impl Vocabulary {
     }
 
     fn new_entry(&mut self, rest: &str, posting: Posting) -> u32 {
-        let entry = Entry { rest: rest.into(), postings: Postings::One(posting) };
-        match self.free_entries.pop() {
-            Some(free) => {
-                self.entries[free as usize] = entry;
-                free
-            }
-            None => {
-                self.entries.push(entry);
-                number(self.entries.len() - 1)
-            }
-        }
+        number(self.entries.insert(Entry { rest: rest.into(), postings: smallvec![posting] }))
     }
 
     /// Forgets the word at a node, and the nodes that are there for nothing else.
     fn forget(&mut self, mut at: u32, mut path: Vec<u32>) {
         let entry = std::mem::replace(&mut self.node_mut(at).entry, NONE);
-        self.entries[entry as usize].rest = "".into();
-        self.entries[entry as usize].postings = Postings::Many(Vec::new());
-        self.free_entries.push(entry);
+        self.entries.remove(entry as usize);
         while let Some(parent) = path.pop() {
             let Node { letter, child, next, entry } = *self.node(at);
             if child != NONE || entry != NONE {
@@ -325,7 +277,7 @@ impl Vocabulary {
                 Some(before) => self.node_mut(before).next = next,
                 None => self.node_mut(parent).child = next,
             }
-            self.free_nodes.push(at);
+            self.nodes.remove(at as usize);
             at = parent;
         }
     }
