@@ -242,9 +242,31 @@ fn is_left(replica: &Replica) -> bool {
     replica.status != Status::Deleting || replica.place.is_some()
 }
 
-/// Asks for a deployment's end. What runs is stopped first; what does not is gone at once.
+/// Requests the deletion of a deployment. Running replicas are stopped first; others are deleted at once.
 pub async fn request_delete(tx: &mut Tx, scope: Scope, id: DeploymentId) -> Result<Deployment> {
-    let (mut deployment, mut replicas) = take_with_places(tx, scope, id).await?;
+    let (deployment, replicas) = take_with_places(tx, scope, id).await?;
+    delete_taken(tx, deployment, replicas).await
+}
+
+/// The same for several in one transaction; those that existed.
+pub async fn request_delete_all(
+    tx: &mut Tx,
+    scope: Scope,
+    ids: &[DeploymentId],
+) -> Result<Vec<DeploymentId>> {
+    let taken = take_all_with_places(tx, scope, ids).await?;
+    let found = taken.iter().map(|(deployment, _)| deployment.id).collect();
+    for (deployment, replicas) in taken {
+        delete_taken(tx, deployment, replicas).await?;
+    }
+    Ok(found)
+}
+
+async fn delete_taken(
+    tx: &mut Tx,
+    mut deployment: Deployment,
+    mut replicas: Vec<Replica>,
+) -> Result<Deployment> {
     if deployment.status == Status::Deleting {
         return Ok(deployment);
     }
@@ -328,19 +350,37 @@ async fn take_with_places(
     scope: Scope,
     id: DeploymentId,
 ) -> Result<(Deployment, Vec<Replica>)> {
-    // It may be moving at this very moment; each try looks again, and holds nothing of the one
-    // before: the lock of a cluster comes before that of a deployment's row.
+    let taken = take_all_with_places(tx, scope, &[id]).await?.pop();
+    taken.ok_or_else(|| Error::not_found("deployment", id))
+}
+
+/// Several with the locks of the clusters whose capacity they hold, as far as they exist, by id.
+async fn take_all_with_places(
+    tx: &mut Tx,
+    scope: Scope,
+    ids: &[DeploymentId],
+) -> Result<Vec<(Deployment, Vec<Replica>)>> {
+    // One may be moving at this very moment; each try looks again, and holds nothing of the one
+    // before: the locks of clusters come before those of deployments' rows.
     for _ in 0..8 {
         let start = tx.mark().await?;
-        get(tx, scope, id).await?;
-        let seen = places(&replica::of(tx, id).await?);
+        let mut seen = BTreeSet::new();
+        for id in ids {
+            seen.extend(places(&replica::of(tx, *id).await?));
+        }
         for cluster in &seen {
             cluster::lock(tx, *cluster).await?;
         }
-        let deployment = subject::take(tx, Scope::All, id).await?;
-        let replicas = replica::of(tx, id).await?;
-        if places(&replicas).is_subset(&seen) {
-            return Ok((deployment, replicas));
+        let mut taken = Vec::with_capacity(ids.len());
+        for id in ids.iter().collect::<BTreeSet<_>>() {
+            let deployment = match subject::take(tx, scope, *id).await {
+                Err(Error::NotFound { .. }) => continue,
+                other => other?,
+            };
+            taken.push((deployment, replica::of(tx, *id).await?));
+        }
+        if taken.iter().all(|(_, replicas)| places(replicas).is_subset(&seen)) {
+            return Ok(taken);
         }
         tx.return_to(start).await?;
     }

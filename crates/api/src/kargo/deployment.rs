@@ -6,7 +6,6 @@ use std::fmt;
 use axum::Json as Answer;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use futures_util::{StreamExt as _, stream};
 use model::deployment::{self, NewDeployment, Spec, Status};
 use model::{ClusterId, DeploymentId, Resources, Time};
 use serde::{Deserialize, Serialize};
@@ -22,10 +21,8 @@ use crate::page::{Numbered, NumberedList, Query, id};
 use crate::platform::deployment::must_be_users_own;
 use crate::{App, Problem};
 
-/// How many deployments are looked up at once, to be taken down.
-const BATCH: i64 = 500;
-/// How many are taken down at the same time.
-const AT_ONCE: usize = 32;
+/// How many deployments are deleted in one transaction.
+const BATCH: i64 = 100;
 
 /// A deployment to create.
 #[derive(Deserialize, ToSchema)]
@@ -265,32 +262,13 @@ pub(crate) async fn deployment_delete_all(
     let filter = Filter { cluster: Some(cluster), ..Filter::default() };
     let (mut ids, mut page) = (Vec::new(), Page::first(BATCH));
     loop {
-        let mut read = app.db.read().await?;
-        let batch = store::deployment::list(&mut read, caller.own(), &filter, &page).await?;
-        drop(read);
+        let mut tx = app.db.begin(caller.actor()).await?;
+        let batch = store::deployment::list(&mut tx, caller.own(), &filter, &page).await?;
         let Some(last) = batch.last() else { break };
         page.after = Some(last.id.to_string());
-        // Each by itself: two of them may have to wait for the locks of different clusters.
-        let ends = batch.into_iter().map(|deployment| end(&app, &caller, deployment.id));
-        let ended: Vec<_> = stream::iter(ends).buffered(AT_ONCE).collect().await;
-        for id in ended {
-            ids.extend(id?);
-        }
+        let batch: Vec<_> = batch.iter().map(|deployment| deployment.id).collect();
+        ids.extend(store::deployment::request_delete_all(&mut tx, caller.own(), &batch).await?);
+        tx.commit().await?;
     }
     Ok((StatusCode::ACCEPTED, Answer(Deleted { deleted: ids.len(), ids })))
-}
-
-/// Takes one down; nothing if somebody else was faster.
-async fn end(
-    app: &App,
-    caller: &Caller,
-    id: DeploymentId,
-) -> Result<Option<DeploymentId>, Problem> {
-    let mut tx = app.db.begin(caller.actor()).await?;
-    match store::deployment::request_delete(&mut tx, caller.own(), id).await {
-        Err(store::Error::NotFound { .. }) => return Ok(None),
-        other => other?,
-    };
-    tx.commit().await?;
-    Ok(Some(id))
 }
