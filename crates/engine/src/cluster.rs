@@ -1,9 +1,9 @@
 //! The cluster worker: takes clusters from asked-for to ready, keeps an ear on their agents, has what
 //! is on them move when they are drained, and takes them out again.
 
-mod asking;
 mod draining;
 mod losing;
+mod provisioning;
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -18,7 +18,8 @@ use store::{Db, Read, Scope, Tx, lease};
 use crate::placement::Outlook;
 use crate::{Error, Reconcile, local_agent};
 
-pub use asking::{Providers, seal_all};
+pub use provisioning::Providers;
+use provisioning::Provisioning;
 
 /// How soon to look again for the agent of this machine, which nobody announces.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -29,7 +30,7 @@ const MOVING: Duration = Duration::from_secs(1);
 pub struct Terraform {
     db: Db,
     patience: Patience,
-    providers: Option<Providers>,
+    provisioning: Option<Provisioning>,
     outlook: Outlook,
     /// Since when it listens: before that, it could not have heard an agent.
     since: Time,
@@ -42,13 +43,14 @@ impl Terraform {
     /// A worker that is so patient with silent agents, and asks placement what could move.
     pub fn new(db: Db, patience: Patience, outlook: Outlook) -> Self {
         let since = db.now();
-        Self { db, patience, providers: None, outlook, since, mended: Mutex::default() }
+        Self { db, patience, provisioning: None, outlook, since, mended: Mutex::default() }
     }
 
     /// Has it ask these for clusters that have to be made.
     #[must_use]
     pub fn with(self, providers: Providers) -> Self {
-        Self { providers: Some(providers), ..self }
+        let provisioning = Provisioning::new(self.db.clone(), providers);
+        Self { provisioning: Some(provisioning), ..self }
     }
 
     async fn voice(&self, read: &mut Read, cluster: &Cluster, now: Time) -> Result<Voice, Error> {
@@ -76,6 +78,9 @@ impl Terraform {
             match self.patience.next_step(&cluster, agent, now) {
                 Step::Move(to, reason) => {
                     cluster = store::cluster::set_status(&mut tx, &cluster, to, &reason).await?;
+                    if to == Status::Ready {
+                        store::operation::set_cancelled(&mut tx, id, false).await?;
+                    }
                 }
                 Step::Delete => {
                     store::cluster::delete(&mut tx, &cluster).await?;
@@ -122,7 +127,7 @@ impl Terraform {
             if self.needs_mending(cluster) {
                 self.ask(cluster, Ask::Prepare, agent).await?;
             }
-            next = next.into_iter().chain([self.db.now() + asking::MEND]).min();
+            next = next.into_iter().chain([self.db.now() + provisioning::MEND]).min();
         }
         Ok(next)
     }
@@ -135,7 +140,7 @@ impl Terraform {
     fn needs_mending(&self, cluster: &Cluster) -> bool {
         let mended = self.mended.lock().unwrap_or_else(PoisonError::into_inner);
         mended.get(&cluster.id).is_none_or(|(at, generation)| {
-            *at + asking::MEND <= self.db.now() || *generation != cluster.generation
+            *at + provisioning::MEND <= self.db.now() || *generation != cluster.generation
         })
     }
 }

@@ -57,7 +57,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let metrics = Metrics::default();
     let (shelf, rulebook, rules) = rules::load(&settings.outside.rules)?;
     let (outside, mut foreign) = outside::build(&settings, &db)?;
-    let providers = providers::build(&settings, outside.seal.clone());
+    let providers = providers::build(&settings, outside.seal.clone(), name(&db, &settings));
     let executors = executors::build(&settings, &db, &rules, &mut foreign, &stop)?;
     let of_fleet = FleetParts {
         oidc: fleet::tokens(settings.outside.oidc.as_ref(), &db)?,

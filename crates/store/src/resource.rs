@@ -1,14 +1,10 @@
 //! Resources of environments: what each shall be, where it is on its way, who carries it out.
 //!
 //! What users and the environment's worker change is changed under the environment's row
-//! ([`crate::environment::take`]). The server that carries out a step holds the resource ([`hold`]) and
+//! ([`crate::environment::take`]). The server that carries out a step holds the resource ([`crate::operation::hold`]) and
 //! writes with the fence that it got: once another one has taken over, nothing that it says counts.
 
-pub mod log;
-pub mod secret;
-
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use model::event::Kind;
 use model::resource::{Link, Resource, Status};
@@ -151,31 +147,6 @@ pub async fn take(tx: &mut Tx, id: ResourceId) -> Result<Option<Resource>> {
     tx.first(sql, params![id]).await?.map(from_row).transpose()
 }
 
-/// Has a server carry out the resource's step for a while, if no other one does. Whoever takes over
-/// gets a higher fence.
-pub async fn hold(
-    tx: &mut Tx,
-    id: ResourceId,
-    holder: &str,
-    life: Duration,
-) -> Result<Option<i64>> {
-    let (now, until) = (tx.now(), tx.now() + life);
-    let sql = sql!(
-        "UPDATE resource SET fence = CASE WHEN holder = $2 THEN fence ELSE fence + 1 END, ",
-        "holder = $2, held_until = $3 ",
-        "WHERE id = $1 AND deleted_at IS NULL AND (holder = $2 OR held_until <= $4) RETURNING fence"
-    );
-    let row = tx.first(sql, params![id, holder, until, now]).await?;
-    row.map(|mut row| row.take()).transpose()
-}
-
-/// Gives a resource back: its step is over.
-pub async fn let_go(tx: &mut Tx, id: ResourceId, holder: &str) -> Result<()> {
-    // The next one's fence counts on from this one's.
-    let sql = sql!("UPDATE resource SET held_until = 0 WHERE id = $1 AND holder = $2");
-    tx.run(sql, params![id, holder]).await.map(drop)
-}
-
 /// Moves a resource on, with the reason. A step that its lifecycle does not have is a bug.
 pub async fn advance(tx: &mut Tx, now: &mut Resource, to: Status, reason: &str) -> Result<()> {
     if !now.status.may_become(to) {
@@ -295,7 +266,7 @@ pub async fn delete(tx: &mut Tx, now: &mut Resource, reason: &str) -> Result<()>
     reason.clone_into(&mut now.status_reason);
     (now.act, now.link) = (Act::Nothing, None);
     write(tx, now).await?;
-    secret::forget(tx, now.id).await?;
+    crate::operation::secret::forget(tx, now.id).await?;
     let sql = sql!("UPDATE resource SET deleted_at = $2 WHERE id = $1");
     tx.run(sql, params![now.id, now.updated_at]).await?;
     tell(tx, now, Status::Destroyed.as_str()).await?;

@@ -30,8 +30,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Mutex, watch};
 
 use crate::{
-    Client, Database, Engine, FakeDns, FakeExecutor, FakeProbe, FakeProvider, FakeSeal, FakeSso,
-    TestClock,
+    Client, Database, Engine, FakeDns, FakeOperation, FakeProbe, FakeSeal, FakeSso, TestClock,
 };
 
 /// The administrator's password.
@@ -62,9 +61,9 @@ pub struct TestSettings {
     /// Foreign systems.
     pub seal: Arc<FakeSeal>,
     /// Who makes clusters, whether with Kubernetes or Terraform.
-    pub provider: Option<Arc<FakeProvider>>,
+    pub provider: Option<Arc<FakeOperation>>,
     /// Carries out resources, whether of Terraform, Consul or Vault.
-    pub executor: Arc<FakeExecutor>,
+    pub executor: Arc<FakeOperation>,
     /// Says whether environments work.
     pub probe: Arc<FakeProbe>,
 }
@@ -302,12 +301,12 @@ pub fn executors(
     db: &Db,
     rules: &Rules,
     limits: store::deployment::Limits,
-    foreign: Arc<FakeExecutor>,
+    foreign: Arc<FakeOperation>,
     seal: Arc<dyn Seal>,
 ) -> Executors {
     use model::template::Executor as Of;
     let deployments = || Deployments::new(db.clone(), limits);
-    let all: Vec<(Of, Arc<dyn port::Executor>)> = vec![
+    let all: Vec<(Of, Arc<dyn port::Operation>)> = vec![
         (Of::Terraform, foreign.clone()),
         (Of::ConsulKv, foreign.clone()),
         (Of::VaultSecret, foreign.clone()),
@@ -319,10 +318,16 @@ pub fn executors(
     Executors { all, seal, server, observe_every: Duration::from_mins(10) }
 }
 
-fn providers(provider: &Arc<FakeProvider>, seal: Arc<dyn Seal>, base: &str) -> Providers {
+fn providers(provider: &Arc<FakeOperation>, seal: Arc<dyn Seal>, base: &str) -> Providers {
     let all = [Provider::Kubernetes, Provider::Terraform]
-        .map(|of| (of, provider.clone() as Arc<dyn port::Provider>));
-    Providers { all: all.to_vec(), seal, server: base.to_owned(), image: "paddock:test".into() }
+        .map(|of| (of, provider.clone() as Arc<dyn port::Operation>));
+    Providers {
+        all: all.to_vec(),
+        seal,
+        server: base.to_owned(),
+        image: "paddock:test".into(),
+        holder: base.to_owned(),
+    }
 }
 
 fn start_agent(db: &Db, runtime: Arc<Simulated>, seal: Arc<dyn Seal>, mut stop: Stop) {

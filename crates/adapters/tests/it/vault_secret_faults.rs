@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use adapters::vault::{Options, SignIn};
 use model::Secret;
-use port::{Executor, Fault, Task};
+use port::{Fault, Operation, Task};
 use serde_json::{Value, json};
 use testing::vault::{Lost, ROOT, Rule};
 

@@ -14,7 +14,7 @@ use model::instance::{Charge, Detail, Instance, NewInstance, Status};
 use model::kind::Catalog;
 use store::Db;
 use store::{Page, Scope, instance};
-use testing::{FakeDns, FakeExecutor, FakeProbe, FakeProvider, FakeSeal, FakeSso, rows};
+use testing::{FakeDns, FakeOperation, FakeProbe, FakeSeal, FakeSso, rows};
 
 use crate::probe::until;
 use crate::world::World;
@@ -25,8 +25,8 @@ pub(crate) struct Fleet {
     pub(crate) dns: Arc<FakeDns>,
     pub(crate) sso: Arc<FakeSso>,
     pub(crate) seal: Arc<FakeSeal>,
-    pub(crate) provider: Arc<FakeProvider>,
-    pub(crate) executor: Arc<FakeExecutor>,
+    pub(crate) provider: Arc<FakeOperation>,
+    pub(crate) executor: Arc<FakeOperation>,
     pub(crate) probe: Arc<FakeProbe>,
     /// Executors that the server does not have.
     pub(crate) missing: Vec<model::template::Executor>,
@@ -58,12 +58,13 @@ impl Fleet {
     /// Who makes clusters.
     pub(crate) fn providers(&self) -> Providers {
         let made_by = [Provider::Kubernetes, Provider::Terraform]
-            .map(|of| (of, self.provider.clone() as Arc<dyn port::Provider>));
+            .map(|of| (of, self.provider.clone() as Arc<dyn port::Operation>));
         Providers {
             all: made_by.to_vec(),
             seal: self.seal.clone(),
             server: "http://paddock.test".into(),
             image: "paddock:test".into(),
+            holder: "test".into(),
         }
     }
 

@@ -22,7 +22,7 @@ use super::outside::guard;
 use crate::settings::Settings;
 
 /// One executor, and what it carries out.
-type Set = (Executor, Arc<dyn port::Executor>);
+type Set = (Executor, Arc<dyn port::Operation>);
 
 /// Those who are set up.
 pub(super) struct Built {

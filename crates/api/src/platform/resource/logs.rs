@@ -12,7 +12,7 @@ use futures_util::{StreamExt as _, stream};
 use model::resource::{Resource, Status};
 use model::{Time, environment};
 use serde::{Deserialize, Serialize};
-use store::resource::log;
+use store::operation::log;
 use store::{Db, Read, Scope};
 use tokio::sync::watch;
 use utoipa::{IntoParams, ToSchema};

@@ -11,7 +11,7 @@ use model::{EnvironmentId, ResourceId, Time};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use store::Read;
-use store::resource::log;
+use store::operation::log;
 use utoipa::ToSchema;
 
 /// What stands in the place of a value that is not shown.
