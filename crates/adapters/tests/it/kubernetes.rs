@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use adapters::guard;
 use adapters::kubernetes::Kubernetes;
-use model::cluster::{self, KUBECONFIG, PULL_SECRET, Settings};
+use model::cluster::{self, KUBECONFIG, PULL_SECRET};
 use model::{ClusterId, Secret, Xid};
 use port::{Access, Fault, Operation, Outcome, Progress, Task};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use testing::apiserver::{Apiserver, Fault as Wrong, Kind, Misbehave};
 
 use super::fake::prepare;

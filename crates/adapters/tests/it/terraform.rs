@@ -270,7 +270,7 @@ async fn removing_with_a_state_of_before_does_no_harm() {
     let world = World::new();
     world.open_gate();
     let (provider, mut order) = (world.provider(), world.steps());
-    let made = make(&provider, &order).await.unwrap();
+    make(&provider, &order).await.unwrap();
     keep(&provider, &mut order).await;
     for _ in 0..2 {
         settle(|| provider.destroy(&order)).await.unwrap();
@@ -283,7 +283,7 @@ async fn a_second_create_changes_nothing() {
     let world = World::new();
     world.open_gate();
     let (provider, mut order) = (world.provider(), world.steps());
-    let made = make(&provider, &order).await.unwrap();
+    make(&provider, &order).await.unwrap();
     keep(&provider, &mut order).await;
     let again = make(&provider, &order).await.unwrap();
     assert_eq!(again.outputs["id"], "cluster-of-ours");
@@ -327,7 +327,7 @@ async fn more_than_may_run_at_once_wait_for_their_turn() {
     let (provider, order) = (world.provider(), world.steps());
     world.module("name", "main.tf", "output \"id\" {\n value = \"x\"\n}\n");
     let mut other = World::order("name", json!({}));
-    other.id = ClusterId(Xid::new(1, [0; 5], 2));
+    other.id = ClusterId(Xid::new(1, [0; 5], 2)).into();
     going(provider.apply(&order).await);
     world.until_log("begun").await;
     going(provider.apply(&other).await);
@@ -351,7 +351,7 @@ async fn what_somebody_changed_is_found() {
     );
     let provider = world.provider();
     let mut order = World::order("file", json!({"size": 1}));
-    let made = make(&provider, &order).await.unwrap();
+    make(&provider, &order).await.unwrap();
     keep(&provider, &mut order).await;
     assert_eq!(settle(|| provider.plan(&order)).await, Ok(Vec::new()));
     let bigger = Task { with: World::order("file", json!({"size": 2})).with, ..order };
@@ -365,7 +365,7 @@ async fn what_somebody_changed_is_found() {
 #[tokio::test]
 async fn secrets_are_in_private_files_and_nowhere_else() {
     let world = World::new();
-    let (provider, order) = (world.provider(), world.steps());
+    let (provider, mut order) = (world.provider(), world.steps());
     going(provider.apply(&order).await);
     world.until_log("begun").await;
     for process in std::fs::read_dir("/proc").unwrap().flatten() {

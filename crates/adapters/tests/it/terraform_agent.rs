@@ -78,7 +78,7 @@ async fn a_kubernetes_that_a_module_made_gets_its_agent() {
     let kubernetes = Arc::new(Kubernetes::new(options, || 1));
     let provider = Terraform::new(Runner::new(world.options.clone()), kubernetes);
     let mut order = hosted(&world, &server.kubeconfig("t0ken"));
-    let made = make(&provider, &order).await.unwrap();
+    make(&provider, &order).await.unwrap();
     keep(&provider, &mut order).await;
     going(provider.prepare(&order, &agent()).await);
     server.controller().available("paddock", "paddock-agent");
@@ -98,7 +98,7 @@ async fn a_kubernetes_is_cleared_first_but_one_that_is_down_does_not_hinder() {
     for trouble in [Err(down), Err(wrong), Ok(Progress::Done(Outcome::default()))] {
         let world = World::new();
         let (provider, mut order) = (world.provider(), hosted(&world, "c0nfig"));
-        let made = make(&provider, &order).await.unwrap();
+        make(&provider, &order).await.unwrap();
         keep(&provider, &mut order).await;
         let stopping = Ok(Progress::running("The agent is being stopped."));
         *world.inside.answers.lock().unwrap() = vec![stopping, trouble];

@@ -251,7 +251,7 @@ async fn a_cluster_whose_last_apply_failed_is_not_taken_for_done() {
     };
     module("\"x\"");
     let (provider, mut order) = (world.provider(), World::order("name", json!({})));
-    let made = make(&provider, &order).await.unwrap();
+    make(&provider, &order).await.unwrap();
     keep(&provider, &mut order).await;
     module("var.nowhere");
     refused(make(&provider, &order).await);

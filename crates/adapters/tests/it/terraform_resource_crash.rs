@@ -372,7 +372,7 @@ async fn only_as_many_run_as_may() {
     let executor = bed.executor();
     begun(&bed, &executor, &mut task).await;
     let mut other = bed.task("steps", json!({"dir": bed.path()}));
-    other.id = model::ResourceId(model::Xid::new(1, [0; 5], 77));
+    other.id = model::ResourceId(model::Xid::new(1, [0; 5], 77)).into();
     let why = unavailable(executor.observe(&other).await);
     assert!(why.starts_with("as many runs of Terraform go on as may"), "nobody waits: {why}");
     executor.plan(&other).await.unwrap();

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use adapters::vault::{Options, Secrets, SignIn};
 use model::Secret;
+use model::operation::Subject;
 use port::{Operation, Progress, Task};
 use serde_json::{Value, json};
 use testing::TestClock;
@@ -175,7 +176,7 @@ async fn what_exists_is_refused_or_taken_over_with_its_values() {
 async fn the_secret_of_another_resource_is_neither_changed_nor_adopted_nor_deleted() {
     let world = World::new().await;
     let (executor, mut ours, mut theirs) = (world.executor(), db(), db());
-    theirs.id = "9m4e2mr0ui3e8a215n5g".parse().unwrap();
+    theirs.id = Subject::Resource("9m4e2mr0ui3e8a215n5g".parse().unwrap());
     apply(&executor, &mut ours).await.unwrap();
     let made = world.vault.secret(PLACE);
     let sentence = format!("belongs to the resource {}", ours.id);
