@@ -248,6 +248,44 @@ on_both_engines! {
         lab.step_until(&worker, None).await;
     }
 
+    async fn cancelled_cluster_fails_and_can_be_retried(engine: Engine) {
+        let lab = Lab::new(engine, Provider::Terraform).await;
+        lab.world.fleet.provider.held().slowness = 1_000_000;
+        let worker = lab.worker();
+        lab.step_until(&worker, Some(Status::Provisioning)).await;
+        let mut tx = lab.world.db.begin(Actor::Anonymous).await.unwrap();
+        store::cluster::cancel(&mut tx, &lab.get().await.unwrap()).await.unwrap();
+        tx.commit().await.unwrap();
+        worker.reconcile(&lab.id.to_string()).await.unwrap();
+        assert_eq!(lab.reason().await, "Cancelling.", "it is told to stop first");
+        lab.step_until(&worker, Some(Status::Failed)).await;
+        assert!(lab.reason().await.starts_with("Cancelled by a user"), "{}", lab.reason().await);
+        let mut read = lab.world.db.read().await.unwrap();
+        let log = store::operation::log::last(&mut read, lab.id, 10).await.unwrap();
+        assert_eq!(log, ["It goes on (1 of 1000000).", "Cancelled by a user"]);
+        drop(read);
+        lab.world.fleet.provider.held().slowness = 0;
+        let mut tx = lab.world.db.begin(Actor::Anonymous).await.unwrap();
+        store::cluster::retry(&mut tx, &lab.get().await.unwrap()).await.unwrap();
+        tx.commit().await.unwrap();
+        lab.step_until(&worker, Some(Status::WaitingForAgent)).await;
+    }
+
+    async fn server_that_was_taken_over_persists_nothing_of_a_cluster(engine: Engine) {
+        let lab = Lab::new(engine, Provider::Terraform).await;
+        let life = Duration::from_secs(20);
+        let mut tx = lab.world.db.begin(Actor::Anonymous).await.unwrap();
+        let first = store::operation::hold(&mut tx, lab.id, "first", life).await.unwrap().unwrap();
+        assert_eq!(store::operation::hold(&mut tx, lab.id, "second", life).await.unwrap(), None);
+        store::operation::let_go(&mut tx, lab.id, "first").await.unwrap();
+        let second = store::operation::hold(&mut tx, lab.id, "second", life).await.unwrap();
+        assert_eq!(second, Some(first + 1));
+        let state = [("state".to_owned(), "sealed".to_owned())].into();
+        secret::set(&mut tx, lab.id, first + 1, &state).await.unwrap();
+        let late = secret::set(&mut tx, lab.id, first, &state).await;
+        assert!(matches!(late, Err(store::Error::Conflict(_))), "{late:?}");
+    }
+
     async fn who_is_down_is_waited_for_and_who_refuses_is_believed(engine: Engine) {
         let lab = Lab::new(engine, Provider::Kubernetes).await;
         let worker = lab.worker();

@@ -1,4 +1,4 @@
-//! `paddock cluster drain` and `paddock cluster retry`.
+//! `paddock cluster drain`, `paddock cluster retry` and `paddock cluster cancel`.
 
 use crate::client::call::Call;
 use crate::client::error::Error;
@@ -52,5 +52,11 @@ pub(crate) async fn retry(args: Retry, api: &Api, printer: &mut Printer) -> Resu
         wait(api, &CLUSTER, &found, Goal::Up, limit).await?;
         answer = api.send(&Call::get(&path[..2])).await?;
     }
+    printer.answer(&answer, || Ok(view::table(&[api.read(&answer)?])))
+}
+
+pub(crate) async fn cancel(api: &Api, printer: &mut Printer, which: &str) -> Result<(), Error> {
+    let found = subject::find(api, &CLUSTER, which).await?;
+    let answer = api.send(&Call::post(&["clusters", &found.id, "cancel"], None)).await?;
     printer.answer(&answer, || Ok(view::table(&[api.read(&answer)?])))
 }
