@@ -9,10 +9,11 @@ mod running;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use model::Invalid;
 use model::resource::Difference;
 use model::template::{self, with};
-use port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
+use port::{Answer, Fault, Files, Observed, Operation, Outcome, Progress, Task};
 use reqwest::{Method, StatusCode, Url};
 use serde_json::{Map, Value, json};
 
@@ -52,7 +53,7 @@ impl Calls {
         Ok(Self { web, guards: Guards::default(), running: Running::default() })
     }
 
-    async fn make(&self, task: &Task) -> Result<Doing<Applied>, Fault> {
+    async fn make(&self, task: &Task) -> Result<Progress<Outcome>, Fault> {
         let call = Call::of(&task.with, &task.key).map_err(refused)?;
         let (shown, web) = (call.shown(), self.web.clone());
         let host = call.url.origin().ascii_serialization();
@@ -60,16 +61,16 @@ impl Calls {
         let work = async move { guard.once(call.make(&web)).await };
         let turn = self.running.turn(task, move || work);
         let Turn::Goes(mut outcome) = turn else {
-            return Ok(going("Other calls go first; it waits for its turn.".into()));
+            return Ok(Progress::running("Waiting for other calls to end."));
         };
         match tokio::time::timeout(QUICK, outcome.wait_for(Option::is_some)).await {
-            Err(_) => Ok(going(format!("{shown} has not answered yet."))),
+            Err(_) => Ok(Progress::running(format!("{shown} has not answered yet."))),
             Ok(ended) => {
                 let ended = ended.ok().and_then(|outcome| outcome.clone());
                 self.running.forget(task.id);
                 let made = ended.unwrap_or_else(|| Err(lost(&shown)))?;
                 task.log.say(format!("{shown} answered {}.", made.outputs["status"]));
-                Ok(Doing::Done(made))
+                Ok(Progress::Done(made))
             }
         }
     }
@@ -91,7 +92,7 @@ impl Call {
         format!("{} {}", self.method, web::shown(&self.url))
     }
 
-    async fn make(&self, web: &Web) -> Result<Applied, Fault> {
+    async fn make(&self, web: &Web) -> Result<Outcome, Fault> {
         let request = web.request(self.method.clone(), &self.url, self.limit)?;
         let request = request.header("Idempotency-Key", &self.key);
         let request = match &self.body {
@@ -106,7 +107,7 @@ impl Call {
             return Err(self.fault(status, &body));
         }
         let outputs = json!({"status": status.as_u16(), "body": content(&body, is_whole)});
-        Ok(Applied { outputs: outputs.as_object().cloned().unwrap_or_default(), link: None })
+        Ok(Outcome { outputs: outputs.as_object().cloned().unwrap_or_default(), link: None })
     }
 
     fn fault(&self, status: StatusCode, body: &[u8]) -> Fault {
@@ -142,10 +143,6 @@ fn content(body: &[u8], is_whole: bool) -> Value {
     json.unwrap_or_else(|| String::from_utf8_lossy(body).into())
 }
 
-fn going(words: String) -> Doing<Applied> {
-    Doing::Going { words, percent: None }
-}
-
 fn lost(shown: &str) -> Fault {
     Fault::Unavailable(format!("{shown} ended without an outcome"))
 }
@@ -155,31 +152,42 @@ fn refused(invalid: Invalid) -> Fault {
     Fault::Refused(invalid.to_string())
 }
 
-impl Executor for Calls {
+impl Operation for Calls {
     fn validate(&self, with: &Map<String, Value>, _: &Files) -> Result<(), Invalid> {
         Call::of(with, "").map(drop)
     }
 
-    fn plan<'a>(&'a self, _: &'a Task) -> Answer<'a, Doing<Vec<Difference>>> {
-        Box::pin(std::future::ready(Ok(Doing::Done(Vec::new()))))
+    fn plan<'a>(&'a self, _: &'a Task) -> Answer<'a, Progress<Vec<Difference>>> {
+        port::ready(Ok(Progress::Done(Vec::new())))
     }
 
-    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Applied>> {
+    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Outcome>> {
         Box::pin(self.make(task))
     }
 
-    fn observe<'a>(&'a self, _: &'a Task) -> Answer<'a, Observed> {
+    fn observe<'a>(&'a self, _: &'a Task) -> Answer<'a, Progress<Observed>> {
         // That it was made stays true.
-        Box::pin(std::future::ready(Ok(Observed::default())))
+        port::ready(Ok(Progress::Done(Observed::default())))
     }
 
-    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<()>> {
+    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<()>> {
         self.running.forget(task.id);
-        Box::pin(std::future::ready(Ok(Doing::Done(()))))
+        port::ready(Ok(Progress::Done(())))
     }
 
     fn cancel<'a>(&'a self, task: &'a Task) -> Answer<'a, bool> {
         self.running.forget(task.id);
-        Box::pin(std::future::ready(Ok(true)))
+        port::ready(Ok(true))
+    }
+
+    fn changed<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, ()> {
+        let outcome = self.running.outcome(task.id);
+        Box::pin(async move {
+            match outcome {
+                Some(mut outcome) => drop(outcome.wait_for(Option::is_some).await),
+                // It waits for its turn.
+                None => tokio::time::sleep(QUICK).await,
+            }
+        })
     }
 }

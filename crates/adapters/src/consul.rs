@@ -19,12 +19,12 @@ use std::time::Duration;
 use model::resource::Difference;
 use model::template::with::ConsulKv;
 use model::{Invalid, Secret};
-use port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
+use port::{Answer, Fault, Files, Observed, Operation, Outcome, Progress, Task};
 use serde_json::{Map, Value, json};
 
 use crate::call::{LIMIT, Unusable};
 use crate::places::{self, Noted};
-use api::{Api, Op, Outcome};
+use api::{Api, Op};
 use batch::{Known, Values};
 use place::Place;
 use seen::Seen;
@@ -95,7 +95,7 @@ impl Consul {
         Known { task, made: self.made(task, place), adopts }
     }
 
-    async fn make(&self, task: &Task) -> Result<Doing<Applied>, Fault> {
+    async fn make(&self, task: &Task) -> Result<Progress<Outcome>, Fault> {
         let told = told(&task.with)?;
         let place = self.place(&told);
         // A try before this one may have begun elsewhere.
@@ -109,7 +109,7 @@ impl Consul {
             let next = seen.may_make(task).and_then(|()| batch::make(&seen, &wish, &known));
             match next {
                 Ok(Some(next)) => self.commit(task, &place, next).await?,
-                Ok(None) => return Ok(Doing::Done(applied(&place, &wish))),
+                Ok(None) => return Ok(Progress::Done(applied(&place, &wish))),
                 Err(fault) => {
                     self.step_back(task, &seen).await?;
                     return Err(fault);
@@ -121,7 +121,7 @@ impl Consul {
 
     async fn commit(&self, task: &Task, place: &Place, next: batch::Batch) -> Result<(), Fault> {
         // After a conflict the next look shows what has changed.
-        if self.api.commit(place, &next.ops).await? == Outcome::Done {
+        if self.api.commit(place, &next.ops).await? == api::Outcome::Done {
             next.words.iter().for_each(|words| task.log.say(words));
         }
         Ok(())
@@ -156,7 +156,7 @@ impl Consul {
         Err(restless(place))
     }
 
-    async fn clear_all(&self, task: &Task) -> Result<Doing<()>, Fault> {
+    async fn clear_all(&self, task: &Task) -> Result<Progress<()>, Fault> {
         let places = self.places(task);
         let told = place::told(task, self.datacenter.as_deref());
         if let Some(told) = told.filter(|told| !places.contains(told)) {
@@ -165,7 +165,7 @@ impl Consul {
         for place in places {
             self.clear(task, &place).await?;
         }
-        Ok(Doing::Done(()))
+        Ok(Progress::Done(()))
     }
 
     /// Takes away what a first try may have made, whose server died before it could be noted. Where
@@ -198,7 +198,7 @@ impl Consul {
         Ok(drift::observed(&seen, task, &told.values))
     }
 
-    async fn take_over(&self, task: &Task, what: &str) -> Result<Applied, Fault> {
+    async fn take_over(&self, task: &Task, what: &str) -> Result<Outcome, Fault> {
         let told = told(&task.with)?;
         let prefix = &told.prefix;
         if what.trim_end_matches('/') != prefix.trim_end_matches('/') {
@@ -225,10 +225,10 @@ fn told(with: &Map<String, Value>) -> Result<ConsulKv, Fault> {
     check::told(with).map_err(|invalid| Fault::Refused(invalid.to_string()))
 }
 
-fn applied(place: &Place, wish: &Values) -> Applied {
+fn applied(place: &Place, wish: &Values) -> Outcome {
     let keys: Vec<String> = wish.keys().map(|name| place.key(name)).collect();
     let outputs = json!({"prefix": place.prefix, "keys": keys, "datacenter": place.datacenter});
-    Applied { outputs: outputs.as_object().cloned().unwrap_or_default(), link: None }
+    Outcome { outputs: outputs.as_object().cloned().unwrap_or_default(), link: None }
 }
 
 fn restless(place: &Place) -> Fault {
@@ -238,33 +238,33 @@ fn restless(place: &Place) -> Fault {
     ))
 }
 
-impl Executor for Consul {
+impl Operation for Consul {
     fn validate(&self, with: &Map<String, Value>, _: &Files) -> Result<(), Invalid> {
         check::told(with).map(drop)
     }
 
-    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Vec<Difference>>> {
-        Box::pin(async { Ok(Doing::Done(self.find_out(task).await?)) })
+    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Vec<Difference>>> {
+        Box::pin(async { Ok(Progress::Done(self.find_out(task).await?)) })
     }
 
-    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Applied>> {
+    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Outcome>> {
         Box::pin(self.make(task))
     }
 
-    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Observed> {
-        Box::pin(self.look(task))
+    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Observed>> {
+        Box::pin(async { self.look(task).await.map(Progress::Done) })
     }
 
-    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<()>> {
+    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<()>> {
         Box::pin(self.clear_all(task))
     }
 
     fn keep<'a>(&'a self, task: &'a Task) -> Answer<'a, BTreeMap<String, Secret>> {
         let places = self.noted.to_keep(task).into_iter().collect();
-        Box::pin(std::future::ready(Ok(places)))
+        port::ready(Ok(places))
     }
 
-    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Applied> {
+    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Outcome> {
         Box::pin(self.take_over(task, what))
     }
 }

@@ -20,9 +20,13 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client};
-use model::ClusterId;
-use model::cluster::{self, Settings};
-use port::{Access, Answer, Fault, Made, Order, Progress, Provider};
+use model::operation::Subject;
+use model::resource::Difference;
+use model::{Invalid, cluster};
+use port::{
+    Access, Answer, CLUSTER_ID, Fault, Files, Observed, Operation, Outcome, Progress, Task,
+};
+use serde_json::{Map, Value};
 
 use crate::guard::{Guard, Options};
 use fault::Doing;
@@ -34,7 +38,7 @@ const TIMEOUT: Duration = Duration::from_mins(1);
 pub struct Kubernetes {
     options: Options,
     noise: fn() -> u64,
-    known: Mutex<HashMap<ClusterId, Known>>,
+    known: Mutex<HashMap<Subject, Known>>,
 }
 
 /// What is kept of a cluster between two calls.
@@ -48,7 +52,7 @@ struct Known {
 /// A cluster that can be asked.
 pub(crate) struct Reached<'a> {
     client: Client,
-    order: &'a Order,
+    task: &'a Task,
     settings: cluster::Kubernetes,
     /// Does a refused token change by itself?
     is_renewed: bool,
@@ -65,100 +69,105 @@ impl Kubernetes {
         Options { timeout: TIMEOUT, ..Options::default() }
     }
 
-    fn guard(&self, order: &Order) -> Arc<Guard> {
+    fn guard(&self, task: &Task) -> Arc<Guard> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || Known {
             guard: Arc::new(Guard::new(
-                format!("The Kubernetes of the cluster {}", order.name),
+                format!("The Kubernetes of the cluster {}", task.name),
                 self.options.clone(),
                 self.noise,
             )),
             client: None,
         };
-        known.entry(order.id).or_insert_with(new).guard.clone()
+        known.entry(task.id).or_insert_with(new).guard.clone()
     }
 
-    async fn reach<'a>(&self, order: &'a Order) -> Result<Reached<'a>, Fault> {
-        let settings = match &order.settings {
-            Settings::Kubernetes(settings) => settings.clone(),
-            _ => cluster::Kubernetes::default(),
-        };
-        let kubeconfig = order.secrets.get(cluster::KUBECONFIG);
+    async fn reach<'a>(&self, task: &'a Task) -> Result<Reached<'a>, Fault> {
+        let settings = settings(&task.with).map_err(|why| Fault::Refused(why.to_string()))?;
+        let kubeconfig = task.kept.get(cluster::KUBECONFIG);
         let made_of = access::made_of(kubeconfig, settings.context.as_deref());
         let is_renewed = kubeconfig.is_none();
-        if let Some(client) = self.client(order.id, &made_of) {
-            return Ok(Reached { client, order, settings, is_renewed });
+        if let Some(client) = self.client(task.id, &made_of) {
+            return Ok(Reached { client, task, settings, is_renewed });
         }
         let client = access::client(kubeconfig, settings.context.as_deref()).await?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = known.get_mut(&order.id) {
+        if let Some(known) = known.get_mut(&task.id) {
             known.client = Some((made_of, client.clone()));
         }
-        Ok(Reached { client, order, settings, is_renewed })
+        Ok(Reached { client, task, settings, is_renewed })
     }
 
-    fn client(&self, id: ClusterId, made_of: &[u8]) -> Option<Client> {
+    fn client(&self, id: Subject, made_of: &[u8]) -> Option<Client> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let (of, client) = known.get(&id)?.client.as_ref()?;
         (of == made_of).then(|| client.clone())
     }
 
-    fn forget(&self, id: ClusterId) {
+    fn forget(&self, id: Subject) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 
-    async fn create_once(&self, order: &Order) -> Result<Progress, Fault> {
-        let reached = self.reach(order).await?;
-        let made = reached.look().await?;
+    async fn apply_once(&self, task: &Task) -> Result<Progress<Outcome>, Fault> {
+        let reached = self.reach(task).await?;
+        let found = reached.look().await?;
         reached.check_rights().await?;
-        Ok(Progress::Done(made))
+        Ok(Progress::Done(found))
     }
 
-    async fn status_once(&self, order: &Order) -> Result<Progress, Fault> {
-        Ok(Progress::Done(self.reach(order).await?.look().await?))
+    async fn observe_once(&self, task: &Task) -> Result<Progress<Observed>, Fault> {
+        let outcome = Some(self.reach(task).await?.look().await?);
+        Ok(Progress::Done(Observed { outcome, ..Observed::default() }))
     }
+}
 
-    async fn prepare_once(&self, order: &Order, agent: &Access) -> Result<Progress, Fault> {
-        self.reach(order).await?.prepare(agent).await
-    }
-
-    async fn remove_once(&self, order: &Order) -> Result<Progress, Fault> {
-        self.reach(order).await?.remove().await
-    }
+fn settings(with: &Map<String, Value>) -> Result<cluster::Kubernetes, Invalid> {
+    serde_json::from_value(Value::Object(with.clone()))
+        .map_err(|error| Invalid::new("kubernetes", error.to_string()))
 }
 
 impl Reached<'_> {
     /// What it is: told by the namespace that every Kubernetes has.
-    async fn look(&self) -> Result<Made, Fault> {
+    async fn look(&self) -> Result<Outcome, Fault> {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let found = namespaces.get("kube-system").await;
         let found = found.doing(self, "read the namespace kube-system")?;
-        Ok(Made { foreign_id: found.metadata.uid, ..Made::default() })
+        let id = found.metadata.uid.map(|uid| (CLUSTER_ID.to_owned(), uid.into()));
+        Ok(Outcome { outputs: id.into_iter().collect(), link: None })
     }
 }
 
-impl Provider for Kubernetes {
-    fn create<'a>(&'a self, order: &'a Order) -> Answer<'a, Progress> {
-        let guard = self.guard(order);
-        Box::pin(async move { guard.call(|| self.create_once(order)).await })
+impl Operation for Kubernetes {
+    fn validate(&self, with: &Map<String, Value>, _: &Files) -> Result<(), Invalid> {
+        settings(with).map(drop)
     }
 
-    fn status<'a>(&'a self, order: &'a Order) -> Answer<'a, Progress> {
-        let guard = self.guard(order);
-        Box::pin(async move { guard.call(|| self.status_once(order)).await })
+    fn plan<'a>(&'a self, _: &'a Task) -> Answer<'a, Progress<Vec<Difference>>> {
+        port::ready(Ok(Progress::Done(Vec::new())))
     }
 
-    fn prepare<'a>(&'a self, order: &'a Order, agent: &'a Access) -> Answer<'a, Progress> {
-        let guard = self.guard(order);
-        Box::pin(async move { guard.call(|| self.prepare_once(order, agent)).await })
+    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Outcome>> {
+        let guard = self.guard(task);
+        Box::pin(async move { guard.call(|| self.apply_once(task)).await })
     }
 
-    fn remove<'a>(&'a self, order: &'a Order) -> Answer<'a, Progress> {
-        let guard = self.guard(order);
+    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Observed>> {
+        let guard = self.guard(task);
+        Box::pin(async move { guard.call(|| self.observe_once(task)).await })
+    }
+
+    fn prepare<'a>(&'a self, task: &'a Task, agent: &'a Access) -> Answer<'a, Progress<Outcome>> {
+        let guard = self.guard(task);
+        let prepare = async || self.reach(task).await?.prepare(agent).await;
+        Box::pin(async move { guard.call(prepare).await })
+    }
+
+    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<()>> {
+        let guard = self.guard(task);
         Box::pin(async move {
-            let removed = guard.call(|| self.remove_once(order)).await;
-            if matches!(removed, Ok(Progress::Done(_))) {
-                self.forget(order.id);
+            let removed = guard.call(async || self.reach(task).await?.remove().await).await;
+            if matches!(removed, Ok(Progress::Done(()))) {
+                self.forget(task.id);
             }
             removed
         })

@@ -7,7 +7,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-use model::{ResourceId, Secret};
+use model::Secret;
+use model::operation::Subject;
 use port::Task;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,7 +17,7 @@ use serde::de::DeserializeOwned;
 const KEPT: &str = "places";
 
 /// Places that Paddock does not keep yet.
-pub(crate) struct Noted<P>(Mutex<HashMap<ResourceId, BTreeSet<P>>>);
+pub(crate) struct Noted<P>(Mutex<HashMap<Subject, BTreeSet<P>>>);
 
 impl<P> Default for Noted<P> {
     fn default() -> Self {

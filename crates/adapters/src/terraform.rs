@@ -1,8 +1,8 @@
 //! Clusters that a Terraform module makes, and Terraform (or OpenTofu) as a process for whoever needs it.
 //!
-//! [`Runner`] and [`Workspace`] know nothing of clusters. [`Terraform`] is the provider of clusters over
-//! them, [`Modules`] the executor of modules that come with templates. What takes long goes on in the
-//! background. Secrets are in files that only the server may read, never on a
+//! [`Runner`] and [`Workspace`] know nothing of clusters. [`Modules`] operates on resources, with modules
+//! that come with templates; [`Terraform`] on clusters, with the server's own modules and the same runs in
+//! the background. Secrets are in files that only the server may read, never on a
 //! command line, and never in what it says.
 
 mod adopting;
@@ -33,20 +33,22 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use model::Secret;
-use model::cluster::STATE;
-use port::{Access, Answer, Fault, Made, Order, Progress, Provider};
+use futures_util::future::BoxFuture;
+use model::resource::Difference;
+use model::{Invalid, Secret};
+use port::{Access, Answer, Fault, Files, Observed, Operation, Outcome, Progress, Task};
+use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
-pub use inputs::{Change, Inputs, Outputs};
+pub use inputs::{Inputs, Outputs};
 pub use modules::Modules;
 pub use options::Options;
 pub use workspace::Workspace;
 
-use cluster::{ACCESS, Aim};
+use cluster::ACCESS;
 use dialect::Dialect;
 use leaving::Leaving;
-use runs::{Look, Runs};
+use modules::{Aim, Ran, print};
 
 /// Runs modules.
 #[derive(Debug, Clone)]
@@ -75,189 +77,151 @@ impl Runner {
     }
 }
 
-/// Has modules make clusters.
+/// Creates clusters with modules of the server's folder of modules.
 pub struct Terraform {
-    runner: Runner,
-    runs: Runs<Aim, Outputs>,
-    /// Serves those that are a Kubernetes.
-    kubernetes: Arc<dyn Provider>,
+    modules: Modules,
+    /// Installs the agent where a module gives a kubeconfig.
+    kubernetes: Arc<dyn Operation>,
     leaving: Leaving,
 }
 
 impl Terraform {
-    /// Nothing is started yet. `kubernetes` installs the agent where a module gives a kubeconfig.
-    pub fn new(runner: Runner, kubernetes: Arc<dyn Provider>) -> Self {
-        let runs = Runs::new(runner.options.at_once);
-        Self { runner, runs, kubernetes, leaving: Leaving::default() }
+    /// Nothing is started yet.
+    pub fn new(runner: Runner, kubernetes: Arc<dyn Operation>) -> Self {
+        Self { modules: Modules::new(runner), kubernetes, leaving: Leaving::default() }
     }
 
-    /// What of a cluster is not as its module has made it. Nothing must go on there.
-    pub async fn drift(&self, order: &Order) -> Result<Vec<Change>, Fault> {
-        self.workspace(order, order.secrets.get(ACCESS))?.plan().await
-    }
-
-    fn workspace(&self, order: &Order, access: Option<&Secret>) -> Result<Workspace, Fault> {
-        let key = order.id.to_string();
-        let workspace = self.runner.workspace(&key, cluster::inputs(order)?)?;
+    fn workspace(&self, task: &Task, access: Option<&Secret>) -> Result<Workspace, Fault> {
+        let (runner, key) = (&self.modules.runner, task.id.to_string());
+        let workspace = runner.workspace(&key, cluster::inputs(task)?)?;
         let Some(access) = access else { return Ok(workspace) };
         let mut inputs = workspace.inputs.as_ref().clone();
         cluster::tell(&mut inputs, access, |name| workspace.declares(name));
-        self.runner.workspace(&key, inputs)
+        runner.workspace(&key, inputs)
     }
 
-    /// Applies with these inputs, once; what came of it, when it has ended.
-    fn apply(&self, order: &Order, workspace: &Workspace) -> Result<Option<Made>, Fault> {
-        let key = order.id.to_string();
-        let aim = Aim::Make(workspace.inputs.print());
-        match self.runs.look(&key) {
-            Look::Waits(_) | Look::Goes(_) => return Ok(None),
-            Look::Ended(of, outcome) if of == aim => {
-                self.runs.forget(&key);
-                return Ok(Some(cluster::made(workspace, &outcome?)));
-            }
-            Look::Ended(..) | Look::None => {}
-        }
-        workspace.check()?;
-        if workspace.is_busy() {
-            workspace.interrupt_overdue();
-        } else {
-            let work = workspace.clone();
-            self.runs.start(&key, aim, async move { work.apply().await });
-        }
-        Ok(None)
+    /// With what its agent was told before.
+    fn as_told(&self, task: &Task) -> Result<Workspace, Fault> {
+        self.workspace(task, task.kept.get(ACCESS))
     }
 
-    /// What goes on, as a sentence.
-    fn going(&self, order: &Order, workspace: &Workspace) -> Progress {
-        Progress::Going(match self.runs.look(&order.id.to_string()) {
-            Look::Waits(_) if self.runs.are_full() => {
-                format!("Terraform waits for its turn: {} run at once.", workspace.options.at_once)
-            }
-            Look::Waits(_) => "Terraform begins.".to_owned(),
-            // An earlier run, of a server that is no more or of another one, or it has just ended.
-            Look::Goes(_) | Look::None | Look::Ended(..) => workspace.progress(),
-        })
-    }
-
-    fn create_once(&self, order: &Order) -> Result<Progress, Fault> {
-        let workspace = self.workspace(order, order.secrets.get(ACCESS))?;
-        match self.apply(order, &workspace)? {
-            Some(made) => Ok(Progress::Done(made)),
-            None => Ok(self.going(order, &workspace)),
+    fn plan_once(&self, task: &Task) -> Result<Progress<Vec<Difference>>, Fault> {
+        let workspace = self.as_told(task)?;
+        let (work, aim) = (workspace.clone(), Aim::Plan(print(task, &workspace)));
+        let work = async move { work.look().await.map(Ran::Differences) };
+        match self.modules.pursue(task, &workspace, aim, work)? {
+            Some(Ran::Differences(differences)) => Ok(Progress::Done(differences)),
+            _ => Ok(self.modules.running(task, &workspace)),
         }
     }
 
-    fn status_once(&self, order: &Order) -> Result<Progress, Fault> {
-        let workspace = self.workspace(order, order.secrets.get(ACCESS))?;
-        let key = order.id.to_string();
-        let outputs = match self.runs.look(&key) {
-            Look::Waits(_) | Look::Goes(_) => return Ok(self.going(order, &workspace)),
-            // Said once: its folder tells the rest, and what failed is tried again.
-            Look::Ended(Aim::Make(_), outcome) => {
-                self.runs.forget(&key);
-                Some(outcome?)
-            }
-            Look::None | Look::Ended(Aim::Remove, _) => cluster::outputs(order, &workspace),
+    fn apply_in(&self, task: &Task, workspace: &Workspace) -> Result<Progress<Outcome>, Fault> {
+        let (work, aim) = (workspace.clone(), Aim::Make(print(task, workspace)));
+        let work = async move { work.apply().await.map(Ran::Outputs) };
+        match self.modules.pursue(task, workspace, aim, work)? {
+            Some(Ran::Outputs(outputs)) => Ok(Progress::Done(cluster::outcome(&outputs))),
+            _ => Ok(self.modules.running(task, workspace)),
+        }
+    }
+
+    fn observe_once(&self, task: &Task) -> Result<Progress<Observed>, Fault> {
+        let workspace = self.as_told(task)?;
+        let outputs = match self.modules.made(task, &workspace)? {
+            Some(Ran::Outputs(outputs)) => Some(outputs),
+            Some(_) => None,
+            None => return Ok(self.modules.running(task, &workspace)),
         };
-        match outputs {
-            Some(outputs) => Ok(Progress::Done(cluster::made(&workspace, &outputs))),
-            // Somebody was interrupted while it was made.
-            None => self.create_once(order),
-        }
+        let outputs = outputs.or_else(|| cluster::outputs(task, &workspace));
+        let outcome = outputs.map(|outputs| cluster::outcome(&outputs));
+        Ok(Progress::Done(Observed { outcome, ..Observed::default() }))
     }
 
-    async fn prepare_once(&self, order: &Order, agent: &Access) -> Result<Progress, Fault> {
-        let plain = self.workspace(order, None)?;
-        if let Some(kubeconfig) = cluster::kubeconfig(order, &plain) {
-            let outputs = cluster::outputs(order, &plain).unwrap_or_default();
-            let order = cluster::as_kubernetes(order, kubeconfig);
-            let progress = self.kubernetes.prepare(&order, agent).await?;
-            let Progress::Done(theirs) = progress else { return Ok(progress) };
-            let ours = cluster::made(&plain, &outputs);
-            let foreign_id = ours.foreign_id.or(theirs.foreign_id);
-            return Ok(Progress::Done(Made { foreign_id, dns: ours.dns.or(theirs.dns), ..theirs }));
+    async fn prepare_once(&self, task: &Task, agent: &Access) -> Result<Progress<Outcome>, Fault> {
+        let plain = self.workspace(task, None)?;
+        if let Some(kubeconfig) = cluster::kubeconfig(task, &plain) {
+            let ours = cluster::outputs(task, &plain).unwrap_or_default();
+            let inside = cluster::as_kubernetes(task, kubeconfig);
+            let progress = self.kubernetes.prepare(&inside, agent).await?;
+            return Ok(progress.map(|mut theirs| {
+                theirs.outputs.extend(cluster::outcome(&ours).outputs);
+                theirs
+            }));
         }
         let access = cluster::access(agent);
         let mut inputs = plain.inputs.as_ref().clone();
         if !cluster::tell(&mut inputs, &access, |name| plain.declares(name)) {
-            // It starts its agent by itself, or somebody does: it only has to be there.
-            return self.status_once(order);
+            // It starts its agent by itself, or somebody does: it only has to exist.
+            return match self.observe_once(task)? {
+                Progress::Done(Observed { outcome: None, .. }) => self.apply_in(task, &plain),
+                other => Ok(other.map(|seen| seen.outcome.unwrap_or_default())),
+            };
         }
-        let told = self.runner.workspace(&order.id.to_string(), inputs)?;
-        let Some(mut made) = self.apply(order, &told)? else {
-            return Ok(self.going(order, &told));
-        };
-        made.keep.insert(ACCESS.to_owned(), access);
-        Ok(Progress::Done(made))
+        let told = self.modules.runner.workspace(&task.id.to_string(), inputs)?;
+        let progress = self.apply_in(task, &told)?;
+        if let Progress::Done(_) = &progress {
+            folder::write(&told.at(ACCESS), access.reveal())
+                .map_err(|error| told.unwritable(&error))?;
+        }
+        Ok(progress)
     }
 
-    async fn remove_once(&self, order: &Order) -> Result<Progress, Fault> {
-        let workspace = self.workspace(order, order.secrets.get(ACCESS))?;
-        let key = order.id.to_string();
-        match self.runs.look(&key) {
-            Look::Waits(Aim::Make(_)) | Look::Goes(Aim::Make(_)) => self.runs.forget(&key),
-            Look::Waits(Aim::Remove) | Look::Goes(Aim::Remove) => {
-                return Ok(self.going(order, &workspace));
-            }
-            Look::Ended(Aim::Remove, outcome) => {
-                self.runs.forget(&key);
-                outcome?;
-                return self.removed(order, &workspace);
-            }
-            Look::Ended(Aim::Make(_), _) | Look::None => {}
+    async fn destroy_once(&self, task: &Task) -> Result<Progress<()>, Fault> {
+        let workspace = self.as_told(task)?;
+        if let Some(ended) = self.modules.make_way(task) {
+            return Ok(ended);
         }
-        if workspace.is_busy() {
-            workspace.interrupt();
-            return Ok(Progress::Going("The run of Terraform before is being ended.".into()));
-        }
-        if !workspace.holds_something() {
-            return self.removed(order, &workspace);
-        }
-        if let Some(kubeconfig) = cluster::kubeconfig(order, &workspace) {
-            let inside = cluster::as_kubernetes(order, kubeconfig);
+        let may_clear = self.modules.is_idle(task) && !workspace.is_busy();
+        if may_clear
+            && workspace.holds_something()
+            && let Some(kubeconfig) = cluster::kubeconfig(task, &workspace)
+        {
+            let inside = cluster::as_kubernetes(task, kubeconfig);
             if let Some(wait) = self.leaving.wait(&*self.kubernetes, &inside).await {
-                return Ok(Progress::Going(wait));
+                return Ok(Progress::running(wait));
             }
         }
-        let work = workspace.clone();
-        let work = async move { work.destroy().await.map(|()| Outputs::default()) };
-        self.runs.start(&key, Aim::Remove, work);
-        Ok(Progress::Going("Terraform begins to remove what it has made.".into()))
-    }
-
-    fn removed(&self, order: &Order, workspace: &Workspace) -> Result<Progress, Fault> {
-        workspace.remove()?;
-        self.runs.forget(&order.id.to_string());
-        self.leaving.forget(order.id);
-        Ok(Progress::Done(cluster::gone()))
-    }
-
-    fn keep_once(&self, order: &Order) -> Result<BTreeMap<String, Secret>, Fault> {
-        let newest = self.workspace(order, None)?.state();
-        let is_known = newest.as_ref() == order.secrets.get(STATE);
-        let newest = newest.filter(|_| !is_known);
-        Ok(newest.map(|state| (STATE.to_owned(), state)).into_iter().collect())
+        let progress = self.modules.destroy_in(task, &workspace, || Ok(workspace.clone()))?;
+        if progress == Progress::Done(()) {
+            self.leaving.forget(task.id);
+        }
+        Ok(progress)
     }
 }
 
-impl Provider for Terraform {
-    fn create<'a>(&'a self, order: &'a Order) -> Answer<'a, Progress> {
-        Box::pin(async move { self.create_once(order) })
+impl Operation for Terraform {
+    fn validate(&self, with: &Map<String, Value>, _: &Files) -> Result<(), Invalid> {
+        cluster::settings(with).map(drop)
     }
 
-    fn status<'a>(&'a self, order: &'a Order) -> Answer<'a, Progress> {
-        Box::pin(async move { self.status_once(order) })
+    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Vec<Difference>>> {
+        Box::pin(async move { self.plan_once(task) })
     }
 
-    fn prepare<'a>(&'a self, order: &'a Order, agent: &'a Access) -> Answer<'a, Progress> {
-        Box::pin(self.prepare_once(order, agent))
+    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Outcome>> {
+        Box::pin(async move { self.apply_in(task, &self.as_told(task)?) })
     }
 
-    fn remove<'a>(&'a self, order: &'a Order) -> Answer<'a, Progress> {
-        Box::pin(self.remove_once(order))
+    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Observed>> {
+        Box::pin(async move { self.observe_once(task) })
     }
 
-    fn keep<'a>(&'a self, order: &'a Order) -> Answer<'a, BTreeMap<String, Secret>> {
-        Box::pin(async move { self.keep_once(order) })
+    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<()>> {
+        Box::pin(self.destroy_once(task))
+    }
+
+    fn prepare<'a>(&'a self, task: &'a Task, agent: &'a Access) -> Answer<'a, Progress<Outcome>> {
+        Box::pin(self.prepare_once(task, agent))
+    }
+
+    fn cancel<'a>(&'a self, task: &'a Task) -> Answer<'a, bool> {
+        Box::pin(async move { self.modules.cancel_in(task, &self.as_told(task)?) })
+    }
+
+    fn keep<'a>(&'a self, task: &'a Task) -> Answer<'a, BTreeMap<String, Secret>> {
+        Box::pin(async move { Ok(cluster::keep(task, &self.workspace(task, None)?)) })
+    }
+
+    fn changed<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, ()> {
+        self.modules.changed(task)
     }
 }

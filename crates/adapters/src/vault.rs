@@ -30,10 +30,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use model::operation::Subject;
 use model::resource::Difference;
 use model::template::with;
-use model::{Invalid, ResourceId, Secret, Time};
-use port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
+use model::{Invalid, Secret, Time};
+use port::{Answer, Fault, Files, Observed, Operation, Outcome, Progress, Task};
 use serde_json::{Map, Value};
 
 use self::kv::{Kv, Place};
@@ -98,7 +99,7 @@ pub struct Secrets {
     entropy: Entropy,
     now: Now,
     /// Keys of prints that Paddock does not keep yet.
-    new_keys: Mutex<HashMap<ResourceId, Secret>>,
+    new_keys: Mutex<HashMap<Subject, Secret>>,
     noted: Noted<At>,
 }
 
@@ -153,34 +154,34 @@ fn told(with: &Map<String, Value>) -> Result<with::VaultSecret, Fault> {
     with::read(with).map_err(|invalid| Fault::Refused(invalid.to_string()))
 }
 
-impl Executor for Secrets {
+impl Operation for Secrets {
     fn validate(&self, with: &Map<String, Value>, _: &Files) -> Result<(), Invalid> {
         check::all(with)
     }
 
-    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Vec<Difference>>> {
-        Box::pin(async { Ok(Doing::Done(self.differences(task).await?)) })
+    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Vec<Difference>>> {
+        Box::pin(async { Ok(Progress::Done(self.differences(task).await?)) })
     }
 
-    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Applied>> {
-        Box::pin(async { self.bring(task).await.map(Doing::Done) })
+    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Outcome>> {
+        Box::pin(async { self.bring(task).await.map(Progress::Done) })
     }
 
-    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Observed> {
-        Box::pin(self.look_at(task))
+    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Observed>> {
+        Box::pin(async { self.look_at(task).await.map(Progress::Done) })
     }
 
-    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<()>> {
-        Box::pin(async { self.take_away(task).await.map(Doing::Done) })
+    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<()>> {
+        Box::pin(async { self.take_away(task).await.map(Progress::Done) })
     }
 
     fn keep<'a>(&'a self, task: &'a Task) -> Answer<'a, BTreeMap<String, Secret>> {
         let new = self.new_key(task).map(|key| (PRINT_KEY.to_owned(), key));
         let all = new.into_iter().chain(self.noted.to_keep(task)).collect();
-        Box::pin(std::future::ready(Ok(all)))
+        port::ready(Ok(all))
     }
 
-    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Applied> {
+    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Outcome> {
         Box::pin(self.take_over(task, what))
     }
 }

@@ -53,6 +53,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(token::cluster_token))
         .routes(routes!(condition::cluster_drain, condition::cluster_undrain))
         .routes(routes!(condition::cluster_retry))
+        .routes(routes!(condition::cluster_cancel))
+        .routes(routes!(logs::cluster_logs))
         .routes(routes!(cluster::capacity_check))
         .routes(routes!(cluster::capacity_take))
         .routes(routes!(cluster::capacity_give_back))

@@ -1,9 +1,9 @@
 //! The cluster worker: takes clusters from asked-for to ready, keeps an ear on their agents, has what
 //! is on them move when they are drained, and takes them out again.
 
-mod asking;
 mod draining;
 mod losing;
+mod provisioning;
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -19,7 +19,8 @@ use crate::held::{Held, existing};
 use crate::placement::Outlook;
 use crate::{Error, Reconcile, local_agent};
 
-pub use asking::{Providers, seal_all};
+pub use provisioning::Providers;
+use provisioning::Provisioning;
 
 /// How soon to look again for the agent of this machine, which nobody announces.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -30,7 +31,7 @@ const MOVING: Duration = Duration::from_secs(1);
 pub struct Terraform {
     db: Db,
     patience: Patience,
-    providers: Option<Providers>,
+    provisioning: Option<Provisioning>,
     outlook: Outlook,
     /// Since when it listens: before that, it could not have heard an agent.
     since: Time,
@@ -43,13 +44,14 @@ impl Terraform {
     /// A worker that is so patient with silent agents, and asks placement what could move.
     pub fn new(db: Db, patience: Patience, outlook: Outlook) -> Self {
         let since = db.now();
-        Self { db, patience, providers: None, outlook, since, mended: Mutex::default() }
+        Self { db, patience, provisioning: None, outlook, since, mended: Mutex::default() }
     }
 
     /// Has it ask these for clusters that have to be made.
     #[must_use]
     pub fn with(self, providers: Providers) -> Self {
-        Self { providers: Some(providers), ..self }
+        let provisioning = Provisioning::new(self.db.clone(), providers);
+        Self { provisioning: Some(provisioning), ..self }
     }
 
     async fn voice(&self, read: &mut Read, cluster: &Cluster, now: Time) -> Result<Voice, Error> {
@@ -75,6 +77,9 @@ impl Terraform {
             match self.patience.next_step(&cluster, agent, now) {
                 Step::Move(to, reason) => {
                     store::cluster::transition(&mut tx, &mut cluster, to, reason).await?;
+                    if to == Status::Ready {
+                        store::operation::set_cancelled(&mut tx, id, false).await?;
+                    }
                 }
                 Step::Delete => {
                     store::cluster::delete(&mut tx, &cluster).await?;
@@ -111,7 +116,7 @@ impl Terraform {
             if self.needs_mending(cluster) {
                 self.ask(cluster, Ask::Prepare, agent).await?;
             }
-            next = next.into_iter().chain([self.db.now() + asking::MEND]).min();
+            next = next.into_iter().chain([self.db.now() + provisioning::MEND]).min();
         }
         Ok(next)
     }
@@ -124,7 +129,7 @@ impl Terraform {
     fn needs_mending(&self, cluster: &Cluster) -> bool {
         let mended = self.mended.lock().unwrap_or_else(PoisonError::into_inner);
         mended.get(&cluster.id).is_none_or(|(at, generation)| {
-            *at + asking::MEND <= self.db.now() || *generation != cluster.generation
+            *at + provisioning::MEND <= self.db.now() || *generation != cluster.generation
         })
     }
 }

@@ -10,14 +10,16 @@ mod service;
 
 use std::str::FromStr;
 
-use model::Invalid;
+use futures_util::future::BoxFuture;
 use model::environment::Environment;
 use model::event::Actor;
+use model::operation::Subject;
 use model::resource::{Difference, Link};
+use model::{Invalid, ResourceId};
 use serde_json::Value;
 use store::{Db, Read, Scope, Tx};
 
-use port::{Doing, Fault, Task};
+use port::{Fault, Task};
 
 pub use command::Commands;
 pub use deployment::Deployments;
@@ -40,21 +42,46 @@ fn refused(invalid: &Invalid) -> Fault {
 /// A transaction in the name of the user whose environment it is, and the environment held in it: what
 /// is made for it is locked after it.
 async fn begin(db: &Db, task: &Task) -> Result<(Tx, Environment), Fault> {
-    let mut tx = db.begin(Actor::User(task.user)).await.map_err(fault)?;
-    let of = store::environment::take(&mut tx, Scope::All, task.environment).await;
+    let of = task.environment.as_ref().ok_or_else(no_resource)?;
+    let mut tx = db.begin(Actor::User(of.user)).await.map_err(fault)?;
+    let of = store::environment::take(&mut tx, Scope::All, of.id).await;
     Ok((tx, of.map_err(fault)?))
+}
+
+/// The resource; these executors operate on nothing else.
+fn resource(task: &Task) -> Result<ResourceId, Fault> {
+    match task.id {
+        Subject::Resource(id) => Ok(id),
+        Subject::Cluster(_) => Err(no_resource()),
+    }
+}
+
+fn no_resource() -> Fault {
+    Fault::Refused("only a resource of an environment can be this".into())
+}
+
+/// The organization whose resource it is: nothing of others may be used for it.
+fn own(task: &Task) -> Result<Scope, Fault> {
+    task.organization.map(Scope::Organization).ok_or_else(no_resource)
+}
+
+/// Resolves at the next event: the status of what was created for a resource may have changed.
+fn next_event(db: &Db) -> BoxFuture<'static, ()> {
+    let mut signal = db.event_signal();
+    signal.mark_unchanged();
+    Box::pin(async move { drop(signal.changed().await) })
 }
 
 /// The id of what was made for a resource.
 async fn linked<I: FromStr>(read: &mut Read, task: &Task, kind: &str) -> Result<Option<I>, Fault> {
-    let now = store::resource::get(read, Scope::All, task.id).await.map_err(fault)?;
+    let now = store::resource::get(read, Scope::All, resource(task)?).await.map_err(fault)?;
     let link = now.link.filter(|link| link.kind == kind);
     Ok(link.and_then(|link| link.id.parse().ok()))
 }
 
 /// Notes what was made for a resource. Whose turn is over notes nothing.
 async fn set_link(tx: &mut Tx, task: &Task, link: &Link) -> Result<(), Fault> {
-    let noted = store::resource::set_link(tx, task.id, task.fence, Some(link)).await;
+    let noted = store::resource::set_link(tx, resource(task)?, task.fence, Some(link)).await;
     noted.map_err(|error| Fault::Unavailable(error.to_string()))
 }
 
@@ -62,7 +89,7 @@ async fn set_link(tx: &mut Tx, task: &Task, link: &Link) -> Result<(), Fault> {
 async fn adopt(db: &Db, task: &Task, link: &Link) -> Result<(), Fault> {
     let (mut tx, _) = begin(db, task).await?;
     let owner = store::resource::owner(&mut tx, link).await.map_err(fault)?;
-    if let Some(other) = owner.filter(|one| one.id != task.id) {
+    if let Some(other) = owner.filter(|one| Subject::from(one.id) != task.id) {
         let Link { kind, id } = link;
         let why = format!("the {kind} {id} is part of an environment already: {}", other.node.name);
         return Err(Fault::Refused(why));
@@ -79,13 +106,10 @@ fn found<T>(answer: store::Result<T>) -> Result<Option<T>, Fault> {
     }
 }
 
-fn going<T>(words: impl Into<String>) -> Doing<T> {
-    Doing::Going { words: words.into(), percent: None }
-}
-
 /// What it is called if nobody says otherwise.
 fn name_of(task: &Task, given: Option<&str>) -> String {
-    given.map_or_else(|| format!("{}-{}", task.environment_name, task.name), str::to_owned)
+    let of = task.environment.as_ref().map_or("", |of| &of.name);
+    given.map_or_else(|| format!("{of}-{}", task.name), str::to_owned)
 }
 
 fn differs(field: &str, made: impl Into<Value>, found: impl Into<Value>) -> Difference {

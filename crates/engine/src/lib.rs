@@ -17,6 +17,7 @@ pub mod instance;
 pub mod local_agent;
 pub mod local_cluster;
 mod metrics;
+pub mod operation;
 pub mod placement;
 mod reconcile;
 pub mod resource;

@@ -1,8 +1,4 @@
-//! The worker of resources: has executors make, change, look at and destroy what environments consist of.
-//!
-//! A step is carried out by one server at a time, which holds the resource for as long as it asks
-//! ([`store::resource::hold`]). Nobody ever has to unlock anything: a server that is no more holds
-//! nothing after a while, the next one gets a higher fence, and what the first still says is not taken.
+//! The worker of resources: has executors plan, apply, observe and destroy what environments consist of.
 
 mod observing;
 mod steps;
@@ -12,29 +8,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::environment::{self, Environment};
-use model::event::Actor;
 use model::resource::{Resource, Status};
 use model::template;
 use model::work::Next;
 use model::{ResourceId, Time};
 use store::{Db, Scope};
 
+use crate::operation::Operations;
 use crate::{Error, Reconcile};
-use port::{Executor, Seal};
-
-/// How long a server may be silent before another one takes over its steps.
-const LEASE: Duration = Duration::from_secs(20);
-/// How soon to ask again for what goes on by itself.
-const ASK_AGAIN: Duration = Duration::from_millis(500);
-/// How soon to look again at what another server carries out: as soon as that one wants to, so that
-/// nobody keeps it from its work until its lease is over.
-const LOOK_AGAIN: Duration = ASK_AGAIN;
+use port::{Operation, Seal};
 
 /// Who carries out resources.
 #[derive(Clone)]
 pub struct Executors {
     /// Those who are set up.
-    pub all: Vec<(template::Executor, Arc<dyn Executor>)>,
+    pub all: Vec<(template::Executor, Arc<dyn Operation>)>,
     /// Encrypts what is kept.
     pub seal: Arc<dyn Seal>,
     /// What this server is called.
@@ -44,8 +32,8 @@ pub struct Executors {
 }
 
 impl Executors {
-    fn get(&self, of: template::Executor) -> Option<&dyn Executor> {
-        self.all.iter().find(|(name, _)| *name == of).map(|(_, found)| &**found)
+    fn get(&self, of: template::Executor) -> Option<&Arc<dyn Operation>> {
+        self.all.iter().find(|(name, _)| *name == of).map(|(_, found)| found)
     }
 }
 
@@ -53,12 +41,15 @@ impl Executors {
 pub struct Resources {
     db: Db,
     executors: Executors,
+    operations: Operations,
 }
 
 impl Resources {
     /// A worker that asks these.
     pub fn new(db: Db, executors: Executors) -> Self {
-        Self { db, executors }
+        let (seal, server) = (executors.seal.clone(), executors.server.clone());
+        let operations = Operations::new(db.clone(), Self::NAME, seal, server);
+        Self { db, executors, operations }
     }
 
     async fn look(&self, id: ResourceId) -> Result<Option<(Resource, Environment)>, Error> {
@@ -69,25 +60,6 @@ impl Resources {
         };
         let of = store::environment::get(&mut read, Scope::All, one.environment_id).await?;
         Ok(Some((one, of)))
-    }
-
-    /// Has this server hold the resource; the resource with its fence then, none if another one does.
-    async fn hold(&self, seen: &Resource) -> Result<Option<Resource>, Error> {
-        let mut tx = self.db.begin(Actor::Worker(Self::NAME)).await?;
-        let held = store::resource::hold(&mut tx, seen.id, &self.executors.server, LEASE).await?;
-        let Some(fence) = held else { return Ok(None) };
-        tx.commit().await?;
-        Ok(Some(Resource { fence, ..seen.clone() }))
-    }
-
-    async fn let_go(&self, id: ResourceId) -> Result<(), Error> {
-        let mut tx = self.db.begin(Actor::Worker(Self::NAME)).await?;
-        store::resource::let_go(&mut tx, id, &self.executors.server).await?;
-        Ok(tx.commit().await?)
-    }
-
-    fn soon(&self, after: Duration) -> Next {
-        Next::At(self.db.now() + after)
     }
 }
 
@@ -110,7 +82,11 @@ impl Reconcile for Resources {
             None if !seen.status.is_running() => return Ok(Next::Rest),
             _ => {}
         }
-        let Some(held) = self.hold(&seen).await? else { return Ok(self.soon(LOOK_AGAIN)) };
+        let fence = match self.operations.hold(id.into()).await? {
+            Ok(fence) => fence,
+            Err(next) => return Ok(next),
+        };
+        let held = Resource { fence, ..seen };
         let next = if look_at.is_some() {
             self.observe(&held, &of).await
         } else {

@@ -77,6 +77,12 @@ impl Status {
         }
     }
 
+    /// Is it on its way to `ready` for the first time, so that a user can cancel that?
+    pub fn is_provisioning(self) -> bool {
+        use Status::{Accepted, Provisioned, Provisioning, WaitingForAgent};
+        matches!(self, Accepted | Provisioning | Provisioned | WaitingForAgent)
+    }
+
     /// Is it on its way out?
     pub fn is_leaving(self) -> bool {
         matches!(self, Status::Deprovisioning | Status::Cleanup)

@@ -18,6 +18,7 @@ pub mod invite;
 pub mod kind;
 pub mod log;
 pub mod name;
+pub mod operation;
 pub mod organization;
 pub mod page;
 pub mod quantity;

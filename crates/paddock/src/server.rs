@@ -83,11 +83,12 @@ async fn parts(settings: &Settings, db: &Db, rules: engine::rules::Rules) -> any
         terraform_templates: settings.outside.terraform.publishers,
         ..api::Settings::default()
     };
+    let name = database::holder(settings, db);
     Ok(Parts {
         db: db.clone(),
-        name: database::holder(settings, db),
         rules,
-        providers: providers::build(settings, outside.seal.clone()),
+        providers: providers::build(settings, outside.seal.clone(), name.clone()),
+        name,
         outside,
         executors: executors.external,
         missing: executors::missing,

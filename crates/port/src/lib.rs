@@ -3,16 +3,17 @@
 //! Every call can be repeated and finds its own work of before. None waits for long: each has a limit
 //! of its own, and what is down says so at once until it is tried again.
 
-mod executor;
+mod operation;
 mod probe;
-mod provider;
 
 use futures_util::future::BoxFuture;
 use model::Secret;
 
-pub use executor::{Applied, Doing, Executor, Files, Log, Observed, Task};
+pub use operation::{
+    Access, CLUSTER_DNS, CLUSTER_ID, Environment, Files, Log, Observed, Operation, Outcome,
+    Progress, Task,
+};
 pub use probe::Probe;
-pub use provider::{Access, Made, Order, Progress, Provider};
 
 /// Why a foreign system did not do it, as a sentence that a user can act on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,6 +28,11 @@ pub enum Fault {
 
 /// What a port answers with, later.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, Fault>>;
+
+/// An answer that is known at once.
+pub fn ready<'a, T: Send + 'a>(answer: Result<T, Fault>) -> Answer<'a, T> {
+    Box::pin(std::future::ready(answer))
+}
 
 /// Names in the domain name system.
 pub trait Dns: Send + Sync {

@@ -49,11 +49,11 @@ pub struct Parts {
     /// Providers of clusters; none if clusters can't reach this server.
     pub providers: Option<Providers>,
     /// Executors of resources in external systems; Paddock's own are added.
-    pub executors: Vec<(Executor, Arc<dyn port::Executor>)>,
+    pub executors: Vec<(Executor, Arc<dyn port::Operation>)>,
     /// What to tell users of an executor that this server does not have.
     pub missing: fn(Executor) -> String,
     /// Carries out `command` resources that are HTTP calls.
-    pub calls: Option<Arc<dyn port::Executor>>,
+    pub calls: Option<Arc<dyn port::Operation>>,
     /// Health checks of environments.
     pub probe: Arc<dyn Probe>,
     /// How often applied resources are observed.
@@ -127,7 +127,7 @@ impl Parts {
     /// The executors of resources: Paddock's own, and those in external systems.
     pub fn executors(&self) -> Executors {
         let deployments = || Deployments::new(self.db.clone(), self.api.limits);
-        let own: [(Executor, Arc<dyn port::Executor>); 3] = [
+        let own: [(Executor, Arc<dyn port::Operation>); 3] = [
             (Executor::Deployment, Arc::new(deployments())),
             (Executor::Service, Arc::new(Services::new(self.db.clone(), self.rules.clone()))),
             (Executor::Command, Arc::new(Commands::new(deployments(), self.calls.clone()))),

@@ -2,7 +2,6 @@
 
 mod drain;
 pub mod hosting;
-pub mod secret;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -356,6 +355,18 @@ pub async fn retry(tx: &mut Tx, cluster: &Cluster) -> Result<Cluster> {
     Ok(now)
 }
 
+/// Asks for the provider's operation to be cancelled: the cluster has failed then, and can be retried.
+pub async fn cancel(tx: &mut Tx, cluster: &Cluster) -> Result<Cluster> {
+    if !cluster.provider.makes() || !cluster.status.is_provisioning() {
+        return Err(Error::Conflict(format!(
+            "the cluster {} is {}; only one that its provider creates now can be cancelled",
+            cluster.name, cluster.status
+        )));
+    }
+    crate::operation::set_cancelled(tx, cluster.id, true).await?;
+    note(tx, cluster.id, "cancelled").await
+}
+
 /// Asks for a cluster's end; not while deployments exist. No deployment can come after this.
 ///
 /// What was given up on one that is lost does not keep it: its agent may never come back. One that
@@ -396,7 +407,7 @@ pub async fn delete(tx: &mut Tx, cluster: &Cluster) -> Result<()> {
     let now: Time = tx.now();
     tx.run(sql!("UPDATE cluster SET deleted_at = $2 WHERE id = $1"), params![cluster.id, now])
         .await?;
-    secret::forget(tx, cluster.id).await?;
+    crate::operation::secret::forget(tx, cluster.id).await?;
     status::append(tx, cluster, "deleted").await
 }
 

@@ -25,6 +25,7 @@ pub mod instance;
 pub mod invite;
 pub mod lease;
 mod migration;
+pub mod operation;
 pub mod organization;
 pub mod pool;
 pub mod quota;

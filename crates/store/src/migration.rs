@@ -12,6 +12,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0004_pool", include_str!("../migrations/0004_pool.sql")),
     ("0005_environment", include_str!("../migrations/0005_environment.sql")),
     ("0006_resource_tried", include_str!("../migrations/0006_resource_tried.sql")),
+    ("0007_operation", include_str!("../migrations/0007_operation.sql")),
 ];
 
 /// Brings the database up to date, in one transaction.

@@ -1,14 +1,10 @@
 //! Resources of environments: what each shall be, where it is on its way, who carries it out.
 //!
 //! What users and the environment's worker change is changed under the environment's row
-//! ([`crate::environment::take`]). The server that carries out a step holds the resource ([`hold`]) and
+//! ([`crate::environment::take`]). The server that carries out a step holds the resource ([`crate::operation::hold`]) and
 //! writes with the fence that it got: once another one has taken over, nothing that it says counts.
 
-pub mod log;
-pub mod secret;
-
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use model::event::Kind;
 use model::resource::{Link, Resource, Status};
@@ -200,31 +196,6 @@ pub async fn list(read: &mut Read, scope: Scope, page: &Page) -> Result<Vec<Reso
     subject::list(read, scope, &Any::ALL, page).await
 }
 
-/// Has a server carry out the resource's step for a while, if no other one does. Whoever takes over
-/// gets a higher fence.
-pub async fn hold(
-    tx: &mut Tx,
-    id: ResourceId,
-    holder: &str,
-    life: Duration,
-) -> Result<Option<i64>> {
-    let (now, until) = (tx.now(), tx.now() + life);
-    let sql = sql!(
-        "UPDATE resource SET fence = CASE WHEN holder = $2 THEN fence ELSE fence + 1 END, ",
-        "holder = $2, held_until = $3 ",
-        "WHERE id = $1 AND deleted_at IS NULL AND (holder = $2 OR held_until <= $4) RETURNING fence"
-    );
-    let row = tx.first(sql, params![id, holder, until, now]).await?;
-    row.map(|mut row| row.take()).transpose()
-}
-
-/// Gives a resource back: its step is over.
-pub async fn let_go(tx: &mut Tx, id: ResourceId, holder: &str) -> Result<()> {
-    // The next one's fence counts on from this one's.
-    let sql = sql!("UPDATE resource SET held_until = 0 WHERE id = $1 AND holder = $2");
-    tx.run(sql, params![id, holder]).await.map(drop)
-}
-
 /// Changes how far a step is and why, if that is news. Wakes nobody.
 pub async fn explain(
     tx: &mut Tx,
@@ -285,7 +256,7 @@ pub async fn delete(
 ) -> Result<()> {
     (now.act, now.link) = (Act::Nothing, None);
     transition(tx, now, Status::Destroyed, reason).await?;
-    secret::forget(tx, now.id).await?;
+    crate::operation::secret::forget(tx, now.id).await?;
     let sql = sql!("UPDATE resource SET deleted_at = $2 WHERE id = $1");
     tx.run(sql, params![now.id, now.updated_at]).await.map(drop)
 }

@@ -8,12 +8,11 @@ mod clock;
 mod contract;
 mod database;
 mod dice;
-mod executor;
+mod operation;
 mod outside;
 pub mod pools;
 #[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 pub mod programs;
-mod provider;
 pub mod rows;
 mod server;
 pub mod vault;
@@ -24,9 +23,8 @@ pub use client::{Answer, Client};
 pub use clock::TestClock;
 pub use database::{Database, Engine, create_postgres};
 pub use dice::Dice;
-pub use executor::{FakeExecutor, FakeProbe, Things};
+pub use operation::{FakeOperation, FakeProbe, Things};
 pub use outside::{Fake, FakeDns, FakeSeal, FakeSso};
-pub use provider::{FakeProvider, Site, Sites};
 
 /// Makes two tests of each body: one on SQLite, one on PostgreSQL.
 #[macro_export]

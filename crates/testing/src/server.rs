@@ -21,8 +21,7 @@ use store::Db;
 use tokio::net::TcpListener;
 
 use crate::{
-    Client, Database, Engine, FakeDns, FakeExecutor, FakeProbe, FakeProvider, FakeSeal, FakeSso,
-    TestClock,
+    Client, Database, Engine, FakeDns, FakeOperation, FakeProbe, FakeSeal, FakeSso, TestClock,
 };
 
 /// The administrator's password.
@@ -53,9 +52,9 @@ pub struct TestSettings {
     /// Foreign systems.
     pub seal: Arc<FakeSeal>,
     /// Who makes clusters, whether with Kubernetes or Terraform.
-    pub provider: Option<Arc<FakeProvider>>,
+    pub provider: Option<Arc<FakeOperation>>,
     /// Carries out resources, whether of Terraform, Consul or Vault.
-    pub executor: Arc<FakeExecutor>,
+    pub executor: Arc<FakeOperation>,
     /// Says whether environments work.
     pub probe: Arc<FakeProbe>,
 }
@@ -218,11 +217,13 @@ async fn run(db: &Db, settings: TestSettings) -> (Client, Running) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let base = format!("http://{}", listener.local_addr().expect("an address"));
     let seal: Arc<dyn Seal> = settings.seal;
+    let name = format!("test {}", base::entropy::noise(db.entropy()));
+    let provided = |fake| providers(&fake, seal.clone(), &base, &name);
     let parts = Parts {
         db: db.clone(),
-        name: format!("test {}", base::entropy::noise(db.entropy())),
         rules,
-        providers: settings.provider.map(|provider| providers(&provider, seal.clone(), &base)),
+        providers: settings.provider.map(provided),
+        name,
         outside: Outside {
             dns: settings.dns.map(|dns| dns as Arc<dyn Dns>),
             sso: settings.sso.map(|sso| sso as Arc<dyn Sso>),
@@ -249,14 +250,20 @@ async fn run(db: &Db, settings: TestSettings) -> (Client, Running) {
 }
 
 /// One executor in memory for those of external systems.
-pub fn executors(fake: &Arc<FakeExecutor>) -> Vec<(Executor, Arc<dyn port::Executor>)> {
+pub fn executors(fake: &Arc<FakeOperation>) -> Vec<(Executor, Arc<dyn port::Operation>)> {
     let external = [Executor::Terraform, Executor::ConsulKv, Executor::VaultSecret];
-    external.map(|of| (of, fake.clone() as Arc<dyn port::Executor>)).to_vec()
+    external.map(|of| (of, fake.clone() as Arc<dyn port::Operation>)).to_vec()
 }
 
 /// One provider in memory for all clusters that have to be created.
-pub fn providers(fake: &Arc<FakeProvider>, seal: Arc<dyn Seal>, server: &str) -> Providers {
+pub fn providers(
+    fake: &Arc<FakeOperation>,
+    seal: Arc<dyn Seal>,
+    server: &str,
+    holder: &str,
+) -> Providers {
     let all = [Provider::Kubernetes, Provider::Terraform]
-        .map(|of| (of, fake.clone() as Arc<dyn port::Provider>));
-    Providers { all: all.to_vec(), seal, server: server.to_owned(), image: "paddock:test".into() }
+        .map(|of| (of, fake.clone() as Arc<dyn port::Operation>));
+    let (server, image, holder) = (server.into(), "paddock:test".into(), holder.into());
+    Providers { all: all.to_vec(), seal, server, image, holder }
 }

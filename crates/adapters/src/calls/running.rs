@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use base::Instant;
 use base::task::Tasks;
-use model::ResourceId;
-use port::{Applied, Fault, Task};
+use model::operation::Subject;
+use port::{Fault, Task};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
@@ -17,7 +17,7 @@ const AT_ONCE: usize = 256;
 const KEPT_FOR: Duration = Duration::from_mins(10);
 
 /// How a call ended; none while it goes on.
-pub(super) type Outcome = watch::Receiver<Option<Result<Applied, Fault>>>;
+pub(super) type Outcome = watch::Receiver<Option<Result<port::Outcome, Fault>>>;
 
 /// Whether a call goes on.
 pub(super) enum Turn {
@@ -37,7 +37,7 @@ struct Call {
 
 #[derive(Default)]
 struct Known {
-    calls: HashMap<ResourceId, Call>,
+    calls: HashMap<Subject, Call>,
     tasks: Tasks<()>,
 }
 
@@ -49,7 +49,7 @@ impl Running {
     /// The call of a task: the one that goes on, or a new one. One of an earlier change is ended.
     pub(super) fn turn<F>(&self, task: &Task, make: impl FnOnce() -> F) -> Turn
     where
-        F: Future<Output = Result<Applied, Fault>> + Send + 'static,
+        F: Future<Output = Result<port::Outcome, Fault>> + Send + 'static,
     {
         let mut known = self.known();
         known.tidy();
@@ -75,8 +75,13 @@ impl Running {
         Turn::Goes(outcome)
     }
 
+    /// The outcome of the call of a resource, if one was made.
+    pub(super) fn outcome(&self, id: Subject) -> Option<Outcome> {
+        self.known().calls.get(&id).map(|call| call.outcome.clone())
+    }
+
     /// Forgets the call of a resource; one that goes on is ended.
-    pub(super) fn forget(&self, id: ResourceId) {
+    pub(super) fn forget(&self, id: Subject) {
         self.known().forget(id);
     }
 
@@ -91,7 +96,7 @@ impl Known {
         self.calls.retain(|_, call| !call.task.is_finished() || call.asked_at.elapsed() < KEPT_FOR);
     }
 
-    fn forget(&mut self, id: ResourceId) {
+    fn forget(&mut self, id: Subject) {
         if let Some(call) = self.calls.remove(&id) {
             call.task.abort();
         }

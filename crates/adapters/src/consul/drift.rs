@@ -37,7 +37,7 @@ pub(super) fn all_bytes(values: &BTreeMap<String, Value>) -> Values {
 pub(super) fn observed(seen: &Seen, task: &Task, made: &BTreeMap<String, Value>) -> Observed {
     if seen.is_anothers(task) {
         // What is there is not for the eyes of this one's users, not even by name.
-        return Observed { drift: vec![unmarked(seen, task)], unexpected: Vec::new() };
+        return Observed { drift: vec![unmarked(seen, task)], ..Observed::default() };
     }
     let own = seen.own(task).map(|(mark, index)| mark.clone().known(index));
     let ours = own.as_ref().map(|mark| mark.keys.clone()).unwrap_or_default();
@@ -56,7 +56,7 @@ pub(super) fn observed(seen: &Seen, task: &Task, made: &BTreeMap<String, Value>)
     let mut drift = if own.is_some() { Vec::new() } else { vec![unmarked(seen, task)] };
     drift.extend(first(touched.chain(extra)));
     let is_known = |name: &String| made.contains_key(name) || ours.contains_key(name);
-    Observed { drift, unexpected: unexpected(seen, is_known) }
+    Observed { drift, unexpected: unexpected(seen, is_known), outcome: None }
 }
 
 /// The keys of others, by name as long as they are not too many.

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use model::resource::Difference;
 use model::{Invalid, Secret};
-use port::{Answer, Applied, Client, Dns, Doing, Executor, Files, Observed, Seal, Sso, Task};
+use port::{
+    Access, Answer, Client, Dns, Files, Observed, Operation, Outcome, Progress, Seal, Sso, Task,
+};
 use serde_json::{Map, Value};
 
 use super::Guard;
@@ -71,25 +74,29 @@ impl<S: Seal> Seal for Guarded<S> {
     }
 }
 
-impl<E: Executor> Executor for Guarded<E> {
+impl<E: Operation> Operation for Guarded<E> {
     fn validate(&self, with: &Map<String, Value>, files: &Files) -> Result<(), Invalid> {
         self.inner.validate(with, files)
     }
 
-    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Vec<Difference>>> {
+    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Vec<Difference>>> {
         Box::pin(self.guard.call(move || self.inner.plan(task)))
     }
 
-    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Applied>> {
+    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Outcome>> {
         Box::pin(self.guard.call(move || self.inner.apply(task)))
     }
 
-    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Observed> {
+    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Observed>> {
         Box::pin(self.guard.call(move || self.inner.observe(task)))
     }
 
-    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<()>> {
+    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<()>> {
         Box::pin(self.guard.call(move || self.inner.destroy(task)))
+    }
+
+    fn prepare<'a>(&'a self, task: &'a Task, agent: &'a Access) -> Answer<'a, Progress<Outcome>> {
+        Box::pin(self.guard.call(move || self.inner.prepare(task, agent)))
     }
 
     fn cancel<'a>(&'a self, task: &'a Task) -> Answer<'a, bool> {
@@ -102,7 +109,11 @@ impl<E: Executor> Executor for Guarded<E> {
         self.inner.keep(task)
     }
 
-    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Applied> {
+    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Outcome> {
         Box::pin(self.guard.call(move || self.inner.adopt(task, what)))
+    }
+
+    fn changed<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, ()> {
+        self.inner.changed(task)
     }
 }

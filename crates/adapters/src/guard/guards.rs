@@ -16,11 +16,11 @@ const MOST: usize = 1_000;
 ///
 /// They set no limit of their own: whoever asks has one.
 #[derive(Debug, Default)]
-pub(crate) struct Guards(Mutex<HashMap<(OrganizationId, String), Arc<Guard>>>);
+pub(crate) struct Guards(Mutex<HashMap<(Option<OrganizationId>, String), Arc<Guard>>>);
 
 impl Guards {
-    /// The guard before the system that this organization knows by `name`.
-    pub(crate) fn of(&self, organization: OrganizationId, name: String) -> Arc<Guard> {
+    /// The guard before the system that this organization, or all together, know by `name`.
+    pub(crate) fn of(&self, organization: Option<OrganizationId>, name: String) -> Arc<Guard> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (organization, name);
         if known.len() >= MOST && !known.contains_key(&key) {
@@ -56,7 +56,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_down_for_one_organization_is_left_alone_for_it_alone() {
         let guards = Guards::default();
-        let [ours, theirs] = [1, 2].map(|number| OrganizationId(Xid::new(1, [0; 5], number)));
+        let [ours, theirs] = [1, 2].map(|number| Some(OrganizationId(Xid::new(1, [0; 5], number))));
         fail(&guards.of(ours, "it".into())).await;
         let asked = guards.of(ours, "it".into()).once(async { Ok(()) }).await;
         let said = "it is not asked again before 30s have passed: down";
@@ -77,7 +77,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn not_more_are_remembered_than_may_be_and_those_that_are_down_longest() {
         let guards = Guards::default();
-        let ours = OrganizationId(Xid::new(1, [0; 5], 1));
+        let ours = Some(OrganizationId(Xid::new(1, [0; 5], 1)));
         fail(&guards.of(ours, "down".into())).await;
         for number in 0..3 * MOST {
             guards.of(ours, number.to_string());

@@ -18,7 +18,7 @@ pub(super) trait Doing<T> {
 
 impl<T> Doing<T> for Result<T, Error> {
     fn doing(self, reached: &Reached<'_>, what: &str) -> Result<T, Fault> {
-        self.map_err(|error| fault(&reached.order.name, reached.is_renewed, what, &error))
+        self.map_err(|error| fault(&reached.task.name, reached.is_renewed, what, &error))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What things are called there, and what is written on them.
 
-use model::ClusterId;
+use model::operation::Subject;
 
 /// Who applies, as Kubernetes keeps it of every field.
 pub(super) const MANAGER: &str = "paddock";
@@ -25,11 +25,11 @@ pub(super) const PULL: &str = "paddock-pull";
 pub(super) const QUOTA: &str = "paddock";
 
 /// What the agent may do everywhere.
-pub(super) fn everywhere(id: ClusterId) -> String {
+pub(super) fn everywhere(id: Subject) -> String {
     format!("paddock-{id}")
 }
 
 /// What the agent may do in namespaces of instances.
-pub(super) fn instances(id: ClusterId) -> String {
+pub(super) fn instances(id: Subject) -> String {
     format!("paddock-{id}-instances")
 }

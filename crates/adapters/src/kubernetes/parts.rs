@@ -1,7 +1,8 @@
 //! The objects that make a Kubernetes a cluster of Paddock.
 
 use model::cluster::{Kubernetes, PULL_SECRET};
-use model::{ClusterId, Quantity, Resources, Secret};
+use model::operation::Subject;
+use model::{Quantity, Resources, Secret};
 use port::Access;
 use serde_json::{Value, json};
 
@@ -35,12 +36,12 @@ impl Part {
 }
 
 /// What is written on all of them.
-pub(super) fn labels(id: ClusterId) -> Value {
+pub(super) fn labels(id: Subject) -> Value {
     json!({MANAGED_BY.0: MANAGED_BY.1, CLUSTER: id.to_string()})
 }
 
 /// The namespace. One that we make has rules for what runs there: nothing that reaches the machine.
-pub(super) fn namespace(id: ClusterId, name: &str, is_made: bool) -> Value {
+pub(super) fn namespace(id: Subject, name: &str, is_made: bool) -> Value {
     let mut object = json!({"apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": name, "labels": labels(id)}});
     if is_made {
@@ -74,7 +75,7 @@ impl Reached<'_> {
         let mut object = rest;
         object["apiVersion"] = json!(api_version);
         object["kind"] = json!(kind);
-        object["metadata"] = json!({"name": name, "labels": labels(self.order.id)});
+        object["metadata"] = json!({"name": name, "labels": labels(self.task.id)});
         if is_inside {
             object["metadata"]["namespace"] = json!(self.settings.namespace);
         }
@@ -102,7 +103,7 @@ impl Reached<'_> {
     }
 
     fn roles(&self, custom: &[String]) -> Vec<Part> {
-        let (id, version) = (self.order.id, "rbac.authorization.k8s.io/v1");
+        let (id, version) = (self.task.id, "rbac.authorization.k8s.io/v1");
         let (all, instances) = (names::everywhere(id), names::instances(id));
         let subjects = json!([{"kind": "ServiceAccount", "name": AGENT, "namespace": self.settings.namespace}]);
         let bound = |kind: &str, name: &str| json!({"subjects": subjects, "roleRef": {"apiGroup": RBAC, "kind": kind, "name": name}});
@@ -141,7 +142,7 @@ impl Reached<'_> {
     }
 
     fn pull_secret(&self) -> Option<Part> {
-        let data = json!({".dockerconfigjson": encoded(self.order.secrets.get(PULL_SECRET)?)});
+        let data = json!({".dockerconfigjson": encoded(self.task.kept.get(PULL_SECRET)?)});
         let rest = json!({"type": "kubernetes.io/dockerconfigjson", "data": data});
         Some(self.part("v1", "Secret", "secrets", PULL, rest))
     }
@@ -149,7 +150,7 @@ impl Reached<'_> {
     /// The agent. Only one at a time: it is replaced, not rolled.
     fn agent(&self, agent: &Access) -> Part {
         let labels =
-            json!({NAME: AGENT, MANAGED_BY.0: MANAGED_BY.1, CLUSTER: self.order.id.to_string()});
+            json!({NAME: AGENT, MANAGED_BY.0: MANAGED_BY.1, CLUSTER: self.task.id.to_string()});
         let mut spec = json!({
             "serviceAccountName": AGENT,
             "enableServiceLinks": false,
@@ -161,7 +162,7 @@ impl Reached<'_> {
                 {"name": "data", "emptyDir": {}},
             ],
         });
-        if self.order.secrets.contains_key(PULL_SECRET) {
+        if self.task.kept.contains_key(PULL_SECRET) {
             spec["imagePullSecrets"] = json!([{ "name": PULL }]);
         }
         self.part(
@@ -172,7 +173,7 @@ impl Reached<'_> {
             json!({"spec": {
                 "replicas": 1, "minReadySeconds": 2, "revisionHistoryLimit": 1,
                 "strategy": {"type": "Recreate"},
-                "selector": {"matchLabels": {NAME: AGENT, CLUSTER: self.order.id.to_string()}},
+                "selector": {"matchLabels": {NAME: AGENT, CLUSTER: self.task.id.to_string()}},
                 "template": {"metadata": {"labels": labels}, "spec": spec},
             }}),
         )
@@ -181,9 +182,9 @@ impl Reached<'_> {
     fn container(&self, agent: &Access) -> Value {
         let mut env = vec![
             json!({"name": "PADDOCK_KUBERNETES_NAMESPACE", "value": self.settings.namespace}),
-            json!({"name": "PADDOCK_KUBERNETES_INSTANCE_ROLE", "value": names::instances(self.order.id)}),
+            json!({"name": "PADDOCK_KUBERNETES_INSTANCE_ROLE", "value": names::instances(self.task.id)}),
         ];
-        if self.order.secrets.contains_key(PULL_SECRET) {
+        if self.task.kept.contains_key(PULL_SECRET) {
             env.push(json!({"name": "PADDOCK_KUBERNETES_PULL_SECRET", "value": PULL}));
         }
         json!({

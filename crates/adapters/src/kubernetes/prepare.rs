@@ -4,7 +4,8 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, Error};
-use port::{Access, Fault, Progress};
+use model::operation::Subject;
+use port::{Access, Fault, Outcome, Progress};
 use serde_json::Value;
 
 use super::Reached;
@@ -14,9 +15,9 @@ use super::parts::{self, Part};
 use super::rules::is_custom;
 
 impl Reached<'_> {
-    pub(super) async fn prepare(&self, agent: &Access) -> Result<Progress, Fault> {
+    pub(super) async fn prepare(&self, agent: &Access) -> Result<Progress<Outcome>, Fault> {
         if let Some(wait) = self.namespace().await? {
-            return Ok(Progress::Going(wait));
+            return Ok(Progress::running(wait));
         }
         let groups = self.client.list_api_groups().await;
         let groups = groups.doing(self, "say which kinds it knows")?.groups;
@@ -33,7 +34,7 @@ impl Reached<'_> {
 
     /// Makes the namespace ours; what has to be waited for first, if something has.
     async fn namespace(&self) -> Result<Option<String>, Fault> {
-        let (id, name) = (self.order.id, &self.settings.namespace);
+        let (id, name) = (self.task.id, &self.settings.namespace);
         if name.starts_with("kube-") {
             return Err(Fault::Refused(format!(
                 "the namespace {name} belongs to Kubernetes itself: name another one"
@@ -106,7 +107,7 @@ impl Reached<'_> {
         let what = format!("remove {name} of {}", at.2);
         let Some(found) = api.get_opt(name).await.doing(self, &what)? else { return Ok(false) };
         let labels = found.metadata.labels.unwrap_or_default();
-        if labels.get(CLUSTER) != Some(&self.order.id.to_string()) {
+        if labels.get(CLUSTER) != Some(&self.task.id.to_string()) {
             return Ok(false);
         }
         // What owns pods goes after them; the rest goes at once.
@@ -130,9 +131,9 @@ impl Reached<'_> {
         Api::all_with(self.client.clone(), &resource)
     }
 
-    async fn agent_runs(&self) -> Result<Progress, Fault> {
+    async fn agent_runs(&self) -> Result<Progress<Outcome>, Fault> {
         match self.agent_trouble().await? {
-            Some(why) => Ok(Progress::Going(why)),
+            Some(why) => Ok(Progress::running(why)),
             None => Ok(Progress::Done(self.look().await?)),
         }
     }
@@ -148,7 +149,7 @@ fn typed(object: Value) -> Namespace {
 }
 
 /// All cluster-wide things of a cluster.
-pub(super) fn of_the_cluster(id: model::ClusterId) -> [(&'static str, String); 3] {
+pub(super) fn of_the_cluster(id: Subject) -> [(&'static str, String); 3] {
     let (all, instances) = (names::everywhere(id), names::instances(id));
     [("clusterrolebindings", all.clone()), ("clusterroles", all), ("clusterroles", instances)]
 }

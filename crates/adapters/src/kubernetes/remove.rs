@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
-use port::{Fault, Made, Progress};
+use port::{Fault, Progress};
 use serde_json::json;
 
 use super::Reached;
@@ -34,21 +34,21 @@ const RUNS: [(&str, &str, &str); 4] = [
 ];
 
 impl Reached<'_> {
-    pub(super) async fn remove(&self) -> Result<Progress, Fault> {
+    pub(super) async fn remove(&self) -> Result<Progress<()>, Fault> {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let name = &self.settings.namespace;
         let found = namespaces.get_opt(name).await.doing(self, "read its namespace")?;
         let found = found.filter(|found| self.is_ours(found));
         if found.is_some() && self.remove_ours(("apps", "v1", "deployments"), true, AGENT).await? {
-            return Ok(Progress::Going("The agent is being stopped.".into()));
+            return Ok(Progress::running("The agent is being stopped."));
         }
         if let Some(wait) = self.remove_instances(&namespaces).await? {
-            return Ok(Progress::Going(wait));
+            return Ok(Progress::running(wait));
         }
-        for (plural, name) in of_the_cluster(self.order.id) {
+        for (plural, name) in of_the_cluster(self.task.id) {
             self.remove_ours((RBAC, "v1", plural), false, &name).await?;
         }
-        let Some(found) = found else { return Ok(Progress::Done(Made::default())) };
+        let Some(found) = found else { return Ok(Progress::Done(())) };
         let is_made = found.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(MADE));
         if is_made {
             return self.remove_namespace(&namespaces, &found).await;
@@ -58,22 +58,22 @@ impl Reached<'_> {
 
     fn is_ours(&self, found: &Namespace) -> bool {
         let labels = found.metadata.labels.as_ref();
-        labels.and_then(|labels| labels.get(CLUSTER)) == Some(&self.order.id.to_string())
+        labels.and_then(|labels| labels.get(CLUSTER)) == Some(&self.task.id.to_string())
     }
 
     async fn remove_namespace(
         &self,
         namespaces: &Api<Namespace>,
         found: &Namespace,
-    ) -> Result<Progress, Fault> {
+    ) -> Result<Progress<()>, Fault> {
         let name = &self.settings.namespace;
         if found.metadata.deletion_timestamp.is_none() {
             delete(self, namespaces, name).await?;
         }
         let left = namespaces.get_opt(name).await.doing(self, "read its namespace")?;
         Ok(match left {
-            None => Progress::Done(Made::default()),
-            Some(_) => Progress::Going(format!("The namespace {name} is being removed.")),
+            None => Progress::Done(()),
+            Some(_) => Progress::running(format!("The namespace {name} is being removed.")),
         })
     }
 
@@ -107,13 +107,13 @@ impl Reached<'_> {
     }
 
     /// Leaves a namespace that was there before: what is ours goes, the rest stays.
-    async fn leave(&self, namespaces: &Api<Namespace>) -> Result<Progress, Fault> {
+    async fn leave(&self, namespaces: &Api<Namespace>) -> Result<Progress<()>, Fault> {
         let mut left = 0;
         for at in RUNS {
             left += self.remove_runs(at).await?;
         }
         if left > 0 {
-            return Ok(Progress::Going(format!(
+            return Ok(Progress::running(format!(
                 "{left} objects of deployments are being removed."
             )));
         }
@@ -124,7 +124,7 @@ impl Reached<'_> {
         let name = &self.settings.namespace;
         let patched = namespaces.patch(name, &PatchParams::default(), &Patch::Merge(&labels)).await;
         patched.doing(self, "take its label off the namespace")?;
-        Ok(Progress::Done(Made::default()))
+        Ok(Progress::Done(()))
     }
 }
 

@@ -19,7 +19,7 @@ impl Reached<'_> {
             return Ok(None);
         }
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.settings.namespace);
-        let selector = format!("{NAME}={AGENT},{CLUSTER}={}", self.order.id);
+        let selector = format!("{NAME}={AGENT},{CLUSTER}={}", self.task.id);
         let pods = pods.list(&ListParams::default().labels(&selector)).await;
         let pods = pods.doing(self, "list the agent's pods")?.items;
         let why = pods.iter().find_map(pod_trouble).or_else(|| not_made(&found));

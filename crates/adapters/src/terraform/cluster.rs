@@ -2,26 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use model::Secret;
-use model::cluster::{self, KUBECONFIG, STATE, Settings, VARIABLES};
-use port::{Access, Fault, Made, Order};
+use model::cluster::{self, KUBECONFIG, STATE, VARIABLES};
+use model::{Invalid, Secret};
+use port::{Access, CLUSTER_DNS, CLUSTER_ID, Fault, Outcome, Task};
 use serde_json::{Map, Value, json};
 
-use super::Workspace;
 use super::inputs::{Inputs, Outputs};
-
-/// What a run is for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Aim {
-    /// To make what these inputs describe.
-    Make(Vec<u8>),
-    /// To destroy it.
-    Remove,
-}
+use super::{Workspace, folder};
 
 /// What is kept of the last apply that came to its end: a cluster that has it was made.
 pub(super) const OUTPUTS: &str = "outputs";
-/// What is kept of what a module was told of its agent: without it the next apply would take that back.
+/// What a module was told of its agent, as it is persisted, and the file that has it: without it the next
+/// apply would take that back.
 pub(super) const ACCESS: &str = "access";
 
 /// What a module is told of its agent, if it declares a variable of that name.
@@ -29,21 +21,25 @@ const SERVER: &str = "paddock_server";
 const TOKEN: &str = "paddock_token";
 const IMAGE: &str = "paddock_image";
 
+/// The module of a cluster, and its variables.
+pub(super) fn settings(with: &Map<String, Value>) -> Result<cluster::Terraform, Invalid> {
+    serde_json::from_value(Value::Object(with.clone()))
+        .map_err(|error| Invalid::new("terraform", error.to_string()))
+}
+
 /// What a cluster's module is run with.
-pub(super) fn inputs(order: &Order) -> Result<Inputs, Fault> {
-    let Settings::Terraform(settings) = &order.settings else {
-        let why = format!("the cluster {} names no Terraform module", order.name);
-        return Err(Fault::Refused(why));
-    };
-    let secret_variables = match order.secrets.get(VARIABLES) {
+pub(super) fn inputs(task: &Task) -> Result<Inputs, Fault> {
+    let settings = settings(&task.with).map_err(|invalid| Fault::Refused(invalid.to_string()))?;
+    let secret_variables = match task.kept.get(VARIABLES) {
         Some(text) => Inputs::secret_variables(text)?,
         None => Map::new(),
     };
     Ok(Inputs {
-        module: settings.module.clone(),
-        variables: settings.variables.clone(),
+        module: settings.module,
+        variables: settings.variables,
         secret_variables,
-        state: order.secrets.get(STATE).cloned(),
+        state: task.kept.get(STATE).cloned(),
+        fence: Some(task.fence),
         ..Inputs::default()
     })
 }
@@ -67,48 +63,51 @@ pub(super) fn tell(inputs: &mut Inputs, access: &Secret, declares: impl Fn(&str)
     is_asked
 }
 
-/// What there is to know of a cluster that was made.
-pub(super) fn made(workspace: &Workspace, outputs: &Outputs) -> Made {
-    let kubeconfig = outputs.text("kubeconfig").map(Secret::new);
-    let kept = [
-        (STATE, workspace.state()),
-        (KUBECONFIG, kubeconfig),
-        (OUTPUTS, Some(outputs.to_secret())),
-    ];
-    let keep = kept.into_iter().filter_map(|(name, secret)| Some((name.to_owned(), secret?)));
+/// What an apply gave, as far as it says so.
+pub(super) fn outcome(outputs: &Outputs) -> Outcome {
     let dns = outputs.text("dns").map(|dns| dns.trim_end_matches('.').to_owned());
-    Made { foreign_id: outputs.text("id"), dns, keep: keep.collect() }
+    let given = [(CLUSTER_ID, outputs.text("id")), (CLUSTER_DNS, dns)];
+    let given = given.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?.into())));
+    Outcome { outputs: given.collect(), link: None }
 }
 
-/// What is kept when nothing is left.
-pub(super) fn gone() -> Made {
-    let nothing = [STATE, OUTPUTS].map(|name| (name.to_owned(), Secret::new("")));
-    Made { keep: BTreeMap::from(nothing), ..Made::default() }
+/// What to persist by now that is not persisted yet.
+pub(super) fn keep(task: &Task, workspace: &Workspace) -> BTreeMap<String, Secret> {
+    let outputs = workspace.outputs();
+    let kubeconfig = outputs.as_ref().and_then(|all| all.text("kubeconfig")).map(Secret::new);
+    let access = folder::read(&workspace.at(ACCESS)).ok().flatten().map(Secret::new);
+    let all = [
+        (STATE, workspace.state()),
+        (KUBECONFIG, kubeconfig),
+        (OUTPUTS, outputs.map(|all| all.to_secret())),
+        (ACCESS, access),
+    ];
+    let all = all.into_iter().filter_map(|(name, secret)| Some((name.to_owned(), secret?)));
+    all.filter(|(name, secret)| task.kept.get(name) != Some(secret)).collect()
 }
 
 /// The outputs of the last apply, if nobody has begun another since.
-pub(super) fn outputs(order: &Order, workspace: &Workspace) -> Option<Outputs> {
+pub(super) fn outputs(task: &Task, workspace: &Workspace) -> Option<Outputs> {
     if workspace.exists() {
         return workspace.outputs().filter(|_| !workspace.is_busy());
     }
-    order.secrets.get(OUTPUTS).and_then(|text| Outputs::parse(text.reveal()))
+    task.kept.get(OUTPUTS).and_then(|text| Outputs::parse(text.reveal()))
 }
 
 /// How the Kubernetes that a module has made is reached, if it has made one.
-pub(super) fn kubeconfig(order: &Order, workspace: &Workspace) -> Option<Secret> {
-    let output = outputs(order, workspace).and_then(|all| all.text("kubeconfig"));
-    let kept = || order.secrets.get(KUBECONFIG).filter(|kept| !kept.reveal().is_empty());
+pub(super) fn kubeconfig(task: &Task, workspace: &Workspace) -> Option<Secret> {
+    let output = outputs(task, workspace).and_then(|all| all.text("kubeconfig"));
+    let kept = || task.kept.get(KUBECONFIG).filter(|kept| !kept.reveal().is_empty());
     output.map(Secret::new).or_else(|| kept().cloned())
 }
 
 /// The same cluster as the Kubernetes that its module has made.
-pub(super) fn as_kubernetes(order: &Order, kubeconfig: Secret) -> Order {
-    let mut order = order.clone();
-    order.settings = Settings::Kubernetes(cluster::Kubernetes::default());
+pub(super) fn as_kubernetes(task: &Task, kubeconfig: Secret) -> Task {
+    let mut task = Task { with: Map::new(), ..task.clone() };
     // It need not know what the module was told.
     for secret in [VARIABLES, STATE, OUTPUTS, ACCESS] {
-        order.secrets.remove(secret);
+        task.kept.remove(secret);
     }
-    order.secrets.insert(KUBECONFIG.to_owned(), kubeconfig);
-    order
+    task.kept.insert(KUBECONFIG.to_owned(), kubeconfig);
+    task
 }

@@ -6,7 +6,6 @@ use model::resource::Difference;
 use serde_json::{Map, Value, json};
 
 use super::hidden::{BLOT, Hidden};
-use super::inputs::Change;
 
 /// The most differences that are told.
 const MOST: usize = 200;
@@ -33,35 +32,23 @@ pub(super) fn differences(plan: &Value, hidden: &Hidden) -> Vec<Difference> {
 
 /// What would change, from what a plan says to people: things, without their fields.
 pub(super) fn differences_from_text(text: &str) -> Vec<Difference> {
-    let there = || Some(json!("there"));
-    let of = |Change { address: field, action }: Change| match action.as_str() {
-        "create" => Difference { field, made: there(), found: None },
-        "delete" => Difference { field, made: None, found: there() },
-        _ => Difference { field, made: there(), found: Some(json!("changed")) },
-    };
-    bounded(changes_from_text(text).into_iter().map(of).collect())
-}
-
-/// What would be done to which thing, from what a plan says to people.
-pub(super) fn changes_from_text(text: &str) -> Vec<Change> {
     let lines = text.lines().skip_while(|line| !line.contains("perform the following actions"));
-    lines.filter_map(change_from_line).collect()
+    bounded(lines.filter_map(difference_from_line).collect())
 }
 
-fn change_from_line(line: &str) -> Option<Change> {
+fn difference_from_line(line: &str) -> Option<Difference> {
     let is_deep = line.starts_with("     ");
     let (sign, rest) = line.trim_start().split_once(' ')?;
     let address = rest.split_whitespace().next()?;
-    let action = match sign {
-        "+" => "create",
-        "-" => "delete",
-        "~" => "update",
-        "-/+" | "+/-" => "replace",
+    let there = || Some(json!("there"));
+    let (made, found) = match sign {
+        "+" => (there(), None),
+        "-" => (None, there()),
+        "~" | "-/+" | "+/-" => (there(), Some(json!("changed"))),
         _ => return None,
     };
     let is_address = address.contains('.') && address.starts_with(|c: char| c.is_alphabetic());
-    (!is_deep && is_address)
-        .then(|| Change { address: address.to_owned(), action: action.to_owned() })
+    (!is_deep && is_address).then(|| Difference { field: address.to_owned(), made, found })
 }
 
 fn bounded(mut found: Vec<Difference>) -> Vec<Difference> {

@@ -110,12 +110,3 @@ impl fmt::Debug for Outputs {
         f.debug_set().entries(self.0.keys()).finish()
     }
 }
-
-/// What a plan would do to one thing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
-    /// What it is called in the module.
-    pub address: String,
-    /// What would be done: `create`, `update`, `replace`, `delete` and so on, as Terraform says it.
-    pub action: String,
-}

@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use base::Instant;
-use model::ClusterId;
-use port::{Order, Progress, Provider};
+use model::operation::Subject;
+use port::{Operation, Progress, Task};
 use tracing::info;
 
 /// How long a Kubernetes may take to let go of what it holds: it is destroyed anyway.
@@ -14,30 +14,30 @@ const PATIENCE: Duration = Duration::from_mins(10);
 
 /// Since when each is being cleared.
 #[derive(Default)]
-pub(super) struct Leaving(Mutex<HashMap<ClusterId, Instant>>);
+pub(super) struct Leaving(Mutex<HashMap<Subject, Instant>>);
 
 impl Leaving {
     /// What has to be waited for, as a sentence; nothing if it is clear, or can't be reached.
-    pub(super) async fn wait(&self, kubernetes: &dyn Provider, order: &Order) -> Option<String> {
-        if self.since(order.id).elapsed() > PATIENCE {
+    pub(super) async fn wait(&self, kubernetes: &dyn Operation, task: &Task) -> Option<String> {
+        if self.since(task.id).elapsed() > PATIENCE {
             return None;
         }
-        match kubernetes.remove(order).await {
-            Ok(Progress::Going(why)) => Some(why),
+        match kubernetes.destroy(task).await {
+            Ok(Progress::Running { message, .. }) => Some(message),
             Ok(Progress::Done(_)) => None,
             Err(fault) => {
-                info!(cluster.id = %order.id, "destroyed without being cleared: {fault}");
+                info!(cluster.id = %task.id, "destroyed without being cleared: {fault}");
                 None
             }
         }
     }
 
-    fn since(&self, id: ClusterId) -> Instant {
+    fn since(&self, id: Subject) -> Instant {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *all.entry(id).or_insert_with(base::monotonic)
     }
 
-    pub(super) fn forget(&self, id: ClusterId) {
+    pub(super) fn forget(&self, id: Subject) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 }

@@ -12,28 +12,30 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
+use futures_util::future::BoxFuture;
 use model::resource::Difference;
 use model::template::{self, with};
 use model::{Invalid, Secret};
-use port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
+use port::{Answer, Fault, Files, Observed, Operation, Outcome, Progress, Task};
 use serde_json::{Map, Value};
 use tokio::time::sleep;
 
 use crate::guard::Guards;
 
 use super::inputs::Outputs;
-use super::runs::{Look, Runs};
+use super::runs::{Look, Phase, Runs};
 use super::workspace::Workspace;
 use super::{Runner, adopting, files, task as of};
 
-/// How long whoever wants to know what there is waits for it; what takes longer is told the next time.
-const LOOK_PATIENCE: Duration = Duration::from_secs(30);
-/// How often it is seen whether that has ended.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// How often it is checked whether a run has written output, or whether one of an earlier server has ended.
+const OUTPUT_CHECK: Duration = Duration::from_millis(250);
+
+/// Said while a run makes way for the one that destroys.
+const ENDING: &str = "Ending the previous Terraform run.";
 
 /// What a run is for; of which change, and with which inputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Aim {
+pub(super) enum Aim {
     /// To find out what would change.
     Plan(String),
     /// To make it.
@@ -48,7 +50,7 @@ enum Aim {
 
 /// What came of a run.
 #[derive(Debug, Clone)]
-enum Outcome {
+pub(super) enum Ran {
     Differences(Vec<Difference>),
     Outputs(Outputs),
     Adopted,
@@ -57,8 +59,8 @@ enum Outcome {
 
 /// Carries out resources of the executor `terraform`.
 pub struct Modules {
-    runner: Runner,
-    runs: Runs<Aim, Outcome>,
+    pub(super) runner: Runner,
+    runs: Runs<Aim, Ran>,
     guards: Guards,
 }
 
@@ -70,15 +72,15 @@ impl Modules {
     }
 
     /// Has one run with this aim come to its end; what came of it, none as long as it goes on.
-    fn pursue<F>(
+    pub(super) fn pursue<F>(
         &self,
         task: &Task,
         workspace: &Workspace,
         aim: Aim,
         work: F,
-    ) -> Result<Option<Outcome>, Fault>
+    ) -> Result<Option<Ran>, Fault>
     where
-        F: Future<Output = Result<Outcome, Fault>> + Send + 'static,
+        F: Future<Output = Result<Ran, Fault>> + Send + 'static,
     {
         let key = task.id.to_string();
         match self.runs.look(&key) {
@@ -101,6 +103,9 @@ impl Modules {
             Look::Ended(..) | Look::None => {}
         }
         workspace.check_fence()?;
+        if aim != Aim::Destroy {
+            workspace.check()?;
+        }
         if !workspace.is_busy() {
             let module = format!("Terraform's module {}", workspace.inputs.module);
             let guard = self.guards.of(task.organization, module);
@@ -117,63 +122,89 @@ impl Modules {
         Ok(None)
     }
 
-    /// What goes on, as a sentence, and how far it is.
-    fn going<T>(&self, task: &Task, workspace: &Workspace) -> Doing<T> {
-        let (words, percent) = match self.runs.look(&task.id.to_string()) {
+    /// What is under way, and how far it is.
+    pub(super) fn running<T>(&self, task: &Task, workspace: &Workspace) -> Progress<T> {
+        match self.runs.look(&task.id.to_string()) {
             Look::Waits(_) if self.runs.are_full() => {
                 let most = workspace.options.at_once;
-                (format!("Terraform waits for its turn: {most} run at once."), None)
+                Progress::running(format!("Terraform waits for its turn: {most} run at once."))
             }
-            Look::Waits(_) => ("Terraform begins.".to_owned(), None),
+            Look::Waits(_) => Progress::running("Terraform begins."),
             Look::Goes(_) | Look::None | Look::Ended(..) => {
-                (workspace.progress(), workspace.percent())
+                Progress::Running { message: workspace.progress(), percent: workspace.percent() }
             }
-        };
-        Doing::Going { words, percent }
-    }
-
-    fn plan_once(&self, task: &Task) -> Result<Doing<Vec<Difference>>, Fault> {
-        let workspace = of::workspace(&self.runner, task, &task.with)?;
-        let (work, key) = (workspace.clone(), task.key.clone());
-        let work = async move { work.plan_for(&key).await.map(Outcome::Differences) };
-        match self.pursue(task, &workspace, Aim::Plan(print(task, &workspace)), work)? {
-            Some(Outcome::Differences(differences)) => Ok(Doing::Done(differences)),
-            _ => Ok(self.going(task, &workspace)),
         }
     }
 
-    fn apply_once(&self, task: &Task) -> Result<Doing<Applied>, Fault> {
+    /// What the last run of a cluster's module gave, once; none while one is under way.
+    pub(super) fn made(&self, task: &Task, workspace: &Workspace) -> Result<Option<Ran>, Fault> {
+        let key = task.id.to_string();
+        match self.runs.look(&key) {
+            Look::Waits(_) | Look::Goes(_) => {
+                task.log.say(workspace.news().join("\n"));
+                Ok(None)
+            }
+            Look::Ended(Aim::Make(_), ran) => {
+                task.log.say(workspace.news().join("\n"));
+                self.runs.forget(&key);
+                ran.map(Some)
+            }
+            Look::Ended(..) | Look::None => Ok(Some(Ran::Gone)),
+        }
+    }
+
+    /// Is no run under way?
+    pub(super) fn is_idle(&self, task: &Task) -> bool {
+        let run = self.runs.look(&task.id.to_string());
+        matches!(run, Look::None | Look::Ended(..))
+    }
+
+    /// Interrupts a run that is under way and does not destroy.
+    pub(super) fn make_way(&self, task: &Task) -> Option<Progress<()>> {
+        let key = task.id.to_string();
+        let (Look::Waits(aim) | Look::Goes(aim)) = self.runs.look(&key) else { return None };
+        if aim == Aim::Destroy {
+            return None;
+        }
+        self.runs.forget(&key);
+        Some(Progress::running(ENDING))
+    }
+
+    fn plan_once(&self, task: &Task) -> Result<Progress<Vec<Difference>>, Fault> {
+        let workspace = of::workspace(&self.runner, task, &task.with)?;
+        let (work, key) = (workspace.clone(), task.key.clone());
+        let work = async move { work.plan_for(&key).await.map(Ran::Differences) };
+        match self.pursue(task, &workspace, Aim::Plan(print(task, &workspace)), work)? {
+            Some(Ran::Differences(differences)) => Ok(Progress::Done(differences)),
+            _ => Ok(self.running(task, &workspace)),
+        }
+    }
+
+    fn apply_once(&self, task: &Task) -> Result<Progress<Outcome>, Fault> {
         let workspace = of::workspace(&self.runner, task, &task.with)?;
         let (work, key) = (workspace.clone(), task.key.clone());
         let with = Value::Object(task.with.clone()).to_string();
-        let work = async move { work.make(&key, &with).await.map(Outcome::Outputs) };
+        let work = async move { work.make(&key, &with).await.map(Ran::Outputs) };
         match self.pursue(task, &workspace, Aim::Make(print(task, &workspace)), work)? {
-            Some(Outcome::Outputs(outputs)) => {
-                Ok(Doing::Done(of::applied(task, &workspace, &outputs)))
+            Some(Ran::Outputs(outputs)) => {
+                Ok(Progress::Done(of::applied(task, &workspace, &outputs)))
             }
-            _ => Ok(self.going(task, &workspace)),
+            _ => Ok(self.running(task, &workspace)),
         }
     }
 
-    async fn observe_once(&self, task: &Task) -> Result<Observed, Fault> {
+    fn observe_once(&self, task: &Task) -> Result<Progress<Observed>, Fault> {
         let made = task.applied.as_ref().unwrap_or(&task.with);
         let workspace = of::workspace(&self.runner, task, made)?;
         let aim = Aim::Look(print(task, &workspace));
-        let until = base::monotonic() + LOOK_PATIENCE;
-        loop {
-            self.may_look(task, &workspace, &aim)?;
-            let work = workspace.clone();
-            let work = async move { work.look().await.map(Outcome::Differences) };
-            if let Some(Outcome::Differences(drift)) =
-                self.pursue(task, &workspace, aim.clone(), work)?
-            {
-                return Ok(Observed { drift, unexpected: Vec::new() });
+        self.may_look(task, &workspace, &aim)?;
+        let work = workspace.clone();
+        let work = async move { work.look().await.map(Ran::Differences) };
+        match self.pursue(task, &workspace, aim, work)? {
+            Some(Ran::Differences(drift)) => {
+                Ok(Progress::Done(Observed { drift, ..Observed::default() }))
             }
-            if base::monotonic() >= until {
-                let why = "Terraform still looks at what there is; it is asked again";
-                return Err(Fault::Unavailable(why.into()));
-            }
-            sleep(LOOK_AGAIN).await;
+            _ => Ok(self.running(task, &workspace)),
         }
     }
 
@@ -199,8 +230,13 @@ impl Modules {
         Err(Fault::Unavailable(why.into()))
     }
 
-    fn destroy_once(&self, task: &Task) -> Result<Doing<()>, Fault> {
-        let bare = of::bare(&self.runner, task)?;
+    /// Destroys what the module has created, in the folder of `bare`; `workspace` is how it was created.
+    pub(super) fn destroy_in(
+        &self,
+        task: &Task,
+        bare: &Workspace,
+        workspace: impl FnOnce() -> Result<Workspace, Fault>,
+    ) -> Result<Progress<()>, Fault> {
         bare.check_fence()?;
         let key = task.id.to_string();
         let is_over = match self.runs.look(&key) {
@@ -211,22 +247,28 @@ impl Modules {
         if is_over && !bare.is_busy() && !bare.holds_something() {
             self.runs.forget(&key);
             bare.remove()?;
-            return Ok(Doing::Done(()));
+            return Ok(Progress::Done(()));
         }
-        let workspace = of::tried(&self.runner, task)?;
+        let workspace = workspace()?;
         let work = workspace.clone();
-        let work = async move { work.destroy().await.map(|()| Outcome::Gone) };
+        let work = async move { work.destroy().await.map(|()| Ran::Gone) };
         match self.pursue(task, &workspace, Aim::Destroy, work)? {
             // The state that says so is kept before its folder goes: nothing is destroyed twice.
-            Some(_) => {
-                Ok(Doing::Going { words: "Terraform has removed it.".into(), percent: Some(99) })
-            }
-            None => Ok(self.going(task, &workspace)),
+            Some(_) => Ok(Progress::Running {
+                message: "Terraform has removed it.".into(),
+                percent: Some(99),
+            }),
+            None if self.is_idle(task) => Ok(Progress::running(ENDING)),
+            None => Ok(self.running(task, &workspace)),
         }
     }
 
-    fn cancel_once(&self, task: &Task) -> Result<bool, Fault> {
-        let workspace = of::tried(&self.runner, task).or_else(|_| of::bare(&self.runner, task))?;
+    fn destroy_once(&self, task: &Task) -> Result<Progress<()>, Fault> {
+        let bare = of::bare(&self.runner, task)?;
+        self.destroy_in(task, &bare, || of::tried(&self.runner, task))
+    }
+
+    pub(super) fn cancel_in(&self, task: &Task, workspace: &Workspace) -> Result<bool, Fault> {
         workspace.check_fence()?;
         self.runs.forget(&task.id.to_string());
         if workspace.is_busy() {
@@ -237,10 +279,31 @@ impl Modules {
         Ok(true)
     }
 
+    fn cancel_once(&self, task: &Task) -> Result<bool, Fault> {
+        let workspace = of::tried(&self.runner, task).or_else(|_| of::bare(&self.runner, task))?;
+        self.cancel_in(task, &workspace)
+    }
+
+    /// Resolves once a run has begun or ended, or has written output.
+    async fn until_changed(&self, task: &Task) {
+        let Ok(folder) = of::bare(&self.runner, task) else { return };
+        let (mut runs, key) = (self.runs.changes(), task.id.to_string());
+        let before = (self.runs.phase(&key), folder.is_busy(), folder.log_bytes());
+        while before.0 != Phase::Ended {
+            tokio::select! {
+                _ = runs.changed() => {}
+                () = sleep(OUTPUT_CHECK) => {}
+            }
+            if (self.runs.phase(&key), folder.is_busy(), folder.log_bytes()) != before {
+                return;
+            }
+        }
+    }
+
     /// Imports what is not in the state yet. Asked again while it is applied, there is nothing to do.
-    fn adopt_once(&self, task: &Task, what: &str) -> Result<Applied, Fault> {
+    fn adopt_once(&self, task: &Task, what: &str) -> Result<Outcome, Fault> {
         let things = adopting::parse(what)?;
-        let known = Applied { outputs: task.outputs.clone(), link: None };
+        let known = Outcome { outputs: task.outputs.clone(), link: None };
         let workspace = of::workspace(&self.runner, task, &task.with)?;
         let now = self.runs.look(&task.id.to_string());
         if let Look::Waits(Aim::Make(_)) | Look::Goes(Aim::Make(_)) | Look::Ended(Aim::Make(_), _) =
@@ -250,7 +313,7 @@ impl Modules {
         }
         let aim = Aim::Adopt(format!("{} {what}", print(task, &workspace)));
         let work = workspace.clone();
-        let work = async move { work.adopt(&things).await.map(|()| Outcome::Adopted) };
+        let work = async move { work.adopt(&things).await.map(|()| Ran::Adopted) };
         match self.pursue(task, &workspace, aim, work)? {
             Some(_) => Ok(known),
             None => {
@@ -269,29 +332,29 @@ fn tell(task: &Task, workspace: &Workspace, aim: &Aim) {
 }
 
 /// Tells apart runs of different changes, or with different inputs.
-fn print(task: &Task, workspace: &Workspace) -> String {
+pub(super) fn print(task: &Task, workspace: &Workspace) -> String {
     format!("{} {}", task.key, HEXLOWER.encode(&workspace.inputs.print()))
 }
 
-impl Executor for Modules {
+impl Operation for Modules {
     fn validate(&self, with: &Map<String, Value>, all: &Files) -> Result<(), Invalid> {
         with::check(template::Executor::Terraform, with)?;
         files::check(all, &with::read::<with::Terraform>(with)?.source)
     }
 
-    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Vec<Difference>>> {
+    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Vec<Difference>>> {
         Box::pin(async move { self.plan_once(task) })
     }
 
-    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Applied>> {
+    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Outcome>> {
         Box::pin(async move { self.apply_once(task) })
     }
 
-    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Observed> {
-        Box::pin(self.observe_once(task))
+    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Observed>> {
+        Box::pin(async move { self.observe_once(task) })
     }
 
-    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<()>> {
+    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<()>> {
         Box::pin(async move { self.destroy_once(task) })
     }
 
@@ -303,7 +366,11 @@ impl Executor for Modules {
         Box::pin(async move { of::keep(&self.runner, task) })
     }
 
-    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Applied> {
+    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Outcome> {
         Box::pin(async move { self.adopt_once(task, what) })
+    }
+
+    fn changed<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, ()> {
+        Box::pin(self.until_changed(task))
     }
 }

@@ -9,12 +9,12 @@ use port::Fault;
 use tokio::time::sleep;
 
 use super::dialect::Dialect;
-use super::inputs::{Change, Outputs};
+use super::inputs::Outputs;
 use super::process::{Ended, MOST_BYTES, PLUGINS, Running};
 use super::stream::Told;
 use super::words::{self, Complaint};
 use super::workspace::{Held, Workspace};
-use super::{draft, folder, process};
+use super::{folder, process};
 
 /// How soon to look again whether somebody else still fetches plugins.
 const FETCH_LOOK: Duration = Duration::from_millis(50);
@@ -32,14 +32,6 @@ impl Workspace {
         let held = self.begin(true).await?;
         let command = self.with_variables(self.dialect().await?.destroy());
         self.run(&held, &command, "run.log", &[0]).await.map(drop)
-    }
-
-    /// What an apply would change: nothing, if all is as it was made.
-    pub async fn plan(&self) -> Result<Vec<Change>, Fault> {
-        let held = self.held(false).await?;
-        self.init(&held).await?;
-        let told = self.run(&held, &self.dialect().await?.plan(), "run.log", &[0, 2]).await?;
-        Ok(if told.is_stream { told.changes } else { draft::changes_from_text(&told.rest) })
     }
 
     /// How the program is spoken to. It is asked once; the folder of work must be there.

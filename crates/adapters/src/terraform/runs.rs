@@ -10,7 +10,7 @@ use std::time::Duration;
 use base::Instant;
 use base::task::Tasks;
 use port::Fault;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::AbortHandle;
 
 /// How long it is known what came of a run. Later it may be true no more: whoever asks has it run again.
@@ -58,6 +58,17 @@ struct Known<A, T> {
 pub(super) struct Runs<A, T> {
     known: Arc<Mutex<Known<A, T>>>,
     turns: Arc<Semaphore>,
+    /// Counts how often a run has begun or ended.
+    changes: Arc<watch::Sender<u64>>,
+}
+
+/// How far the last run of a key is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    None,
+    Waits,
+    Goes,
+    Ended,
 }
 
 impl<A, T> Runs<A, T>
@@ -67,7 +78,26 @@ where
 {
     pub(super) fn new(at_once: usize) -> Self {
         let known = Known { runs: HashMap::new(), tasks: Tasks::new(), last: 0 };
-        Self { known: Arc::new(Mutex::new(known)), turns: Arc::new(Semaphore::new(at_once.max(1))) }
+        Self {
+            known: Arc::new(Mutex::new(known)),
+            turns: Arc::new(Semaphore::new(at_once.max(1))),
+            changes: Arc::default(),
+        }
+    }
+
+    /// Announces that a run has begun or ended.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// How far the last run of a key is.
+    pub(super) fn phase(&self, key: &str) -> Phase {
+        match self.look(key) {
+            Look::None => Phase::None,
+            Look::Waits(_) => Phase::Waits,
+            Look::Goes(_) => Phase::Goes,
+            Look::Ended(..) => Phase::Ended,
+        }
     }
 
     /// How the last run of a key is doing.
@@ -101,11 +131,13 @@ where
         known.last += 1;
         let (number, has_begun) = (known.last, Arc::new(AtomicBool::new(false)));
         let (begun, turns) = (has_begun.clone(), self.turns.clone());
+        let changes = self.changes.clone();
         let (all, name) = (Arc::downgrade(&self.known), key.to_owned());
         let task = known.tasks.spawn("terraform run", async move {
             // It is never closed.
             let turn = turns.acquire().await;
             begun.store(true, Ordering::Relaxed);
+            changes.send_modify(|count| *count += 1);
             let outcome = work.await;
             // Whoever hears that it has ended may begin the next.
             drop(turn);
@@ -114,6 +146,8 @@ where
             if let Some(run) = known.runs.get_mut(&name).filter(|run| run.number == number) {
                 (run.outcome, run.ended_at) = (Some(outcome), Some(base::monotonic()));
             }
+            drop(known);
+            changes.send_modify(|count| *count += 1);
         });
         let run = Run { aim, number, has_begun, task, outcome: None, ended_at: None };
         known.runs.insert(key.to_owned(), run);

@@ -42,6 +42,11 @@ impl Workspace {
         lines.iter().map(|line| cut(&hidden.blot(line))).collect()
     }
 
+    /// How much the runs have written so far.
+    pub(super) fn log_bytes(&self) -> u64 {
+        LOGS.iter().map(|log| folder::log_length(&self.at(log))).sum()
+    }
+
     /// Reads whole lines of a log from `from` on, and moves it.
     fn read_on(&self, log: &str, from: &mut u64, lines: &mut Vec<String>) -> io::Result<()> {
         let mut file = match File::open(self.at(log)) {

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::inputs::Change;
 use super::words::Complaint;
 
 /// What was told so far.
@@ -14,8 +13,6 @@ pub(super) struct Told {
     begun: BTreeSet<String>,
     /// What is being done now: address and action, the newest last.
     now: Vec<(String, String)>,
-    /// What a plan would change.
-    pub(super) changes: Vec<Change>,
     pub(super) complaints: Vec<Complaint>,
     /// What is no JSON.
     pub(super) rest: String,
@@ -40,7 +37,6 @@ impl Told {
         self.is_stream = true;
         match message["type"].as_str().unwrap_or_default() {
             "planned_change" => self.plan(&message["change"]),
-            "outputs" => self.plan_outputs(&message["outputs"]),
             "apply_start" => self.begin(&message["hook"]),
             "apply_complete" | "apply_errored" => self.end(&message["hook"]),
             "diagnostic" if message["diagnostic"]["severity"] == "error" => {
@@ -55,18 +51,7 @@ impl Told {
         if matches!(action.as_str(), "noop" | "read") {
             return;
         }
-        self.planned.insert(address.clone());
-        self.changes.push(Change { address, action });
-    }
-
-    fn plan_outputs(&mut self, outputs: &Value) {
-        for (name, output) in outputs.as_object().into_iter().flatten() {
-            let action = output["action"].as_str().filter(|action| *action != "noop");
-            if let Some(action) = action {
-                let address = format!("output.{name}");
-                self.changes.push(Change { address, action: action.to_owned() });
-            }
-        }
+        self.planned.insert(address);
     }
 
     fn begin(&mut self, hook: &Value) {

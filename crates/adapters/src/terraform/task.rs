@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use model::Secret;
 use model::template::with;
-use port::{Applied, Fault, Files, Task};
+use port::{Fault, Files, Outcome, Task};
 use serde_json::{Map, Value};
 
 use super::hidden::{Hidden, looks_secret};
@@ -101,7 +101,7 @@ fn parted(
 }
 
 /// What a resource gives to others: no output that is sensitive, or that has a secret in it.
-pub(super) fn applied(task: &Task, workspace: &Workspace, outputs: &Outputs) -> Applied {
+pub(super) fn applied(task: &Task, workspace: &Workspace, outputs: &Outputs) -> Outcome {
     let hidden = Hidden::of(&workspace.inputs.secret_variables)
         .and_variables(&workspace.inputs.past_secrets)
         .and_outputs(workspace.state().as_ref());
@@ -115,5 +115,5 @@ pub(super) fn applied(task: &Task, workspace: &Workspace, outputs: &Outputs) -> 
             given.insert(name.clone(), value.clone());
         }
     }
-    Applied { outputs: given, link: None }
+    Outcome { outputs: given, link: None }
 }

@@ -91,8 +91,11 @@ impl Workspace {
         self.folder.exists()
     }
 
-    /// Is there such a module?
+    /// Is there such a module? One that came with its files is.
     pub fn check(&self) -> Result<(), Fault> {
+        if self.inputs.files.is_some() {
+            return Ok(());
+        }
         module::find(&self.options.modules, &self.inputs.module).map(drop)
     }
 

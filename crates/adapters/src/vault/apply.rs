@@ -3,7 +3,7 @@
 //! Look, take the place, issue, note what is made, write it, revoke what it replaces. A server can die
 //! after any of these: the next finds the mark, keeps what is there, and makes what is missing.
 
-use port::{Applied, Fault, Task};
+use port::{Fault, Outcome, Task};
 use serde_json::{Map, Value};
 
 use super::kv::{Found, Place};
@@ -21,7 +21,7 @@ struct Next {
 }
 
 impl Secrets {
-    pub(super) async fn bring(&self, task: &Task) -> Result<Applied, Fault> {
+    pub(super) async fn bring(&self, task: &Task) -> Result<Outcome, Fault> {
         let told = told(&task.with)?;
         let at = At::of(&told);
         self.clear_all_but(task, &at).await?;
@@ -136,7 +136,7 @@ impl Secrets {
     }
 
     /// What exists is remembered as taken over; the next apply leaves the mark.
-    pub(super) async fn take_over(&self, task: &Task, what: &str) -> Result<Applied, Fault> {
+    pub(super) async fn take_over(&self, task: &Task, what: &str) -> Result<Outcome, Fault> {
         let told = told(&task.with)?;
         let kv = self.kv(&At::of(&told)).await?;
         let (at, name) = (kv.place.reference(), self.session.peer().name());

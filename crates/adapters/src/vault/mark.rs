@@ -77,7 +77,7 @@ impl Mark {
     pub(super) fn new(task: &Task, prints: &Prints) -> Self {
         Self {
             owner: task.id.to_string(),
-            environment: task.environment.to_string(),
+            environment: task.environment.as_ref().map(|of| of.id.to_string()).unwrap_or_default(),
             fence: task.fence,
             key: task.key.clone(),
             prints_by: prints.id.clone(),

@@ -21,18 +21,18 @@ impl Secrets {
         let place = kv.place.reference();
         let Some(found) = kv.read().await? else {
             let drift = vec![difference("path", Some(place.into()), None)];
-            return Ok(Observed { drift, unexpected: Vec::new() });
+            return Ok(Observed { drift, ..Observed::default() });
         };
         let look = Look::new(task, &told, &found, &prints, (self.now)());
         if look.mark.is_none() {
             let other = found.mark.as_ref().map(|mark| mark.owner.clone().into());
             let drift = vec![difference("owner", Some(task.id.to_string().into()), other)];
-            return Ok(Observed { drift, unexpected: Vec::new() });
+            return Ok(Observed { drift, ..Observed::default() });
         }
         let mut drift = values(&look);
         drift.extend(generated(&look, AS_GENERATED));
         drift.extend(issued(&look));
-        Ok(Observed { drift, unexpected: look.unexpected() })
+        Ok(Observed { drift, unexpected: look.unexpected(), outcome: None })
     }
 
     /// What applying would change.

@@ -1,6 +1,6 @@
 //! What a secret gives to others: where its values are, never what they are.
 
-use port::Applied;
+use port::Outcome;
 use serde_json::{Map, Value, json};
 
 use super::kv::Place;
@@ -11,7 +11,7 @@ pub(super) fn of<'a>(
     place: &Place,
     keys: impl Iterator<Item = &'a str>,
     mark: Option<&Mark>,
-) -> Applied {
+) -> Outcome {
     let reference = place.reference();
     let keys: Map<String, Value> =
         keys.map(|key| (key.to_owned(), format!("{reference}#{key}").into())).collect();
@@ -29,5 +29,5 @@ pub(super) fn of<'a>(
         });
         outputs.insert("certificate".into(), shown);
     }
-    Applied { outputs, link: None }
+    Outcome { outputs, link: None }
 }

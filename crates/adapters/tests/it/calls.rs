@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use adapters::calls::Calls;
 use adapters::web::Options;
-use port::{Doing, Executor, Observed, Task};
+use port::{Observed, Operation, Progress, Task};
 use serde_json::{Value, json};
 
 use crate::canned;
@@ -26,9 +26,9 @@ fn task(with: &Value) -> Task {
 }
 
 /// Asks until it is done.
-async fn until_done(calls: &Calls, task: &Task) -> port::Applied {
+async fn until_done(calls: &Calls, task: &Task) -> port::Outcome {
     loop {
-        if let Doing::Done(done) = calls.apply(task).await.unwrap() {
+        if let Progress::Done(done) = calls.apply(task).await.unwrap() {
             return done;
         }
     }
@@ -59,9 +59,9 @@ async fn a_call_says_what_it_is_told_and_gives_what_is_answered() {
         json!(["PUT", "/hook", "1", "other", {}]),
     ];
     assert_eq!(*asked.lock().unwrap(), expected);
-    assert_eq!(calls.plan(&one).await, Ok(Doing::Done(Vec::new())));
-    assert_eq!(calls.observe(&one).await, Ok(Observed::default()));
-    assert_eq!(calls.destroy(&one).await, Ok(Doing::Done(())));
+    assert_eq!(calls.plan(&one).await, Ok(Progress::Done(Vec::new())));
+    assert_eq!(calls.observe(&one).await, Ok(Progress::Done(Observed::default())));
+    assert_eq!(calls.destroy(&one).await, Ok(Progress::Done(())));
     assert_eq!(fake.asked().len(), 3, "only to make it calls anybody");
 }
 
@@ -107,7 +107,7 @@ async fn a_host_that_is_down_is_left_alone_for_the_organization_that_named_it() 
     assert!(why.starts_with(&format!("{} is not asked again before 30s", fake.address)), "{why}");
     assert!(why.contains("it answered 503"), "{why}");
     assert_eq!(fake.asked(), ["POST /a"; 5]);
-    let theirs = Task { organization: "00000000000000000090".parse().unwrap(), ..one("/c") };
+    let theirs = Task { organization: Some("00000000000000000090".parse().unwrap()), ..one("/c") };
     apply(&calls, &theirs).await;
     let elsewhere = Fake::start(|_| (200, Value::Null)).await;
     apply(&calls, &task(&json!({"url": elsewhere.address}))).await;
@@ -162,8 +162,10 @@ async fn a_call_that_takes_long_goes_on_in_the_background_and_is_made_once() {
     let calls = calls();
     let one = task(&json!({"url": server}));
     for _ in 0..2 {
-        let Doing::Going { words, .. } = calls.apply(&one).await.unwrap() else { panic!("done") };
-        assert_eq!(words, format!("POST {server}/ has not answered yet."));
+        let Progress::Running { message, .. } = calls.apply(&one).await.unwrap() else {
+            panic!("done")
+        };
+        assert_eq!(message, format!("POST {server}/ has not answered yet."));
     }
     go.send(()).unwrap();
     assert_eq!(until_done(&calls, &one).await.outputs["body"], "late");
@@ -226,7 +228,7 @@ async fn a_call_is_ended_by_cancelling_by_the_next_change_and_at_the_end() {
     hear(&said, &["comes"]).await;
     calls.apply(&next).await.unwrap();
     hear(&said, &["comes", "goes"]).await;
-    assert_eq!(calls.destroy(&next).await, Ok(Doing::Done(())));
+    assert_eq!(calls.destroy(&next).await, Ok(Progress::Done(())));
     hear(&said, &["goes"]).await;
     calls.apply(&one).await.unwrap();
     hear(&said, &["comes"]).await;

@@ -1,12 +1,12 @@
 //! Keys and values in a real Consul: made, changed, seen to have drifted, mended, taken away.
 
 use model::resource::Difference;
-use port::{Doing, Executor, Observed, Task};
+use port::{Observed, Operation, Progress, Task};
 use serde_json::{Value, json};
 use testing::programs::Consul;
 
 use crate::kv::{
-    apply, destroy, executor, made, many, next, object, refused, taken_over, task, values,
+    apply, destroy, done, executor, made, many, next, object, refused, taken_over, task, values,
 };
 
 fn difference(field: &str, made: Value, found: Value) -> Difference {
@@ -25,7 +25,7 @@ async fn a_change_writes_only_what_it_touches() {
     let kv = executor(&consul.url());
     let first = json!({"host": "db.example.com", "port": 5432, "tls": {"on": true}, "old": "x"});
     let one = task(10, &values("shop/", &first));
-    let Doing::Done(planned) = kv.plan(&one).await.unwrap() else { panic!("at once") };
+    let Progress::Done(planned) = kv.plan(&one).await.unwrap() else { panic!("at once") };
     assert_eq!(planned[0], difference("host", json!("db.example.com"), Value::Null));
     assert_eq!(planned.len(), 4);
 
@@ -44,7 +44,7 @@ async fn a_change_writes_only_what_it_touches() {
 
     let second = json!({"host": "db.example.com", "port": 5433, "tls": {"on": true}, "new": ""});
     let two = next(&one, &values("shop/", &second));
-    let Doing::Done(planned) = kv.plan(&two).await.unwrap() else { panic!("at once") };
+    let Progress::Done(planned) = kv.plan(&two).await.unwrap() else { panic!("at once") };
     assert_eq!(
         planned,
         [
@@ -60,7 +60,7 @@ async fn a_change_writes_only_what_it_touches() {
         assert_eq!(was == Some(&pair), is_untouched, "{pair:?} was {was:?}");
     }
     assert_eq!(value(&consul, "shop/old").await, None);
-    assert_eq!(kv.observe(&made(&two)).await, Ok(Observed::default()));
+    assert_eq!(kv.observe(&made(&two)).await, Ok(Progress::Done(Observed::default())));
 }
 
 #[tokio::test]
@@ -79,7 +79,7 @@ async fn what_others_do_by_hand_is_seen_and_mended() {
     consul.put("shop/d", "4").await;
     consul.put("shop/more/x", "theirs").await;
     let one = made(&one);
-    let seen = kv.observe(&one).await.unwrap();
+    let seen = done(kv.observe(&one).await.unwrap());
     assert_eq!(
         seen.drift,
         [
@@ -93,7 +93,7 @@ async fn what_others_do_by_hand_is_seen_and_mended() {
     apply(&kv, &one).await;
     let said = one.log.take().join("\n");
     assert!(said.contains("a was changed by somebody else (index "), "{said}");
-    let seen = kv.observe(&one).await.unwrap();
+    let seen = done(kv.observe(&one).await.unwrap());
     assert_eq!((seen.drift, seen.unexpected), (Vec::new(), vec!["shop/more/x".to_owned()]));
     for (key, is) in [("a", "1"), ("b", "2"), ("c", "3"), ("d", "4"), ("more/x", "theirs")] {
         assert_eq!(value(&consul, &format!("shop/{key}")).await.as_deref(), Some(is), "{key}");
@@ -101,10 +101,10 @@ async fn what_others_do_by_hand_is_seen_and_mended() {
 
     // Whose it is, is mended, too.
     consul.delete("shop/.paddock").await;
-    let seen = kv.observe(&one).await.unwrap();
+    let seen = done(kv.observe(&one).await.unwrap());
     assert_eq!(seen.drift, [difference(".paddock", json!(one.id.to_string()), Value::Null)]);
     apply(&kv, &one).await;
-    assert_eq!(kv.observe(&one).await.unwrap().drift, []);
+    assert_eq!(done(kv.observe(&one).await.unwrap()).drift, []);
 
     // What can't be read is not taken for anything.
     consul.put("shop/.paddock", "me").await;
@@ -174,7 +174,7 @@ async fn what_exists_already_is_refused_until_it_is_adopted() {
     assert_eq!(value(&consul, "shop/a").await.as_deref(), Some("1"));
     assert_eq!(consul.get("shop/b").await.unwrap(), before[1], "it was right already");
     let one = Task { outputs: given, ..made(&one) };
-    assert_eq!(kv.observe(&one).await.unwrap().unexpected, ["shop/z"]);
+    assert_eq!(done(kv.observe(&one).await.unwrap()).unexpected, ["shop/z"]);
     destroy(&kv, &one).await;
     assert_eq!(consul.keys("shop/").await, ["shop/z"]);
 }
@@ -252,7 +252,7 @@ async fn many_keys_and_long_values_take_several_transactions() {
     apply(&kv, &one).await;
     let all = consul.tree("shop/v").await;
     assert_eq!(all.iter().map(|pair| pair.value.len()).sum::<usize>(), 8 * (256 << 10));
-    assert_eq!(kv.observe(&made(&one)).await, Ok(Observed::default()));
+    assert_eq!(kv.observe(&made(&one)).await, Ok(Progress::Done(Observed::default())));
     one = next(&one, &values("shop/", &many(500, "x")));
     apply(&kv, &one).await;
     destroy(&kv, &made(&one)).await;
@@ -336,7 +336,7 @@ async fn what_paddock_did_not_make_is_not_shown() {
     // Who guesses right is told the same.
     for guess in ["x", "s3cret"] {
         let one = task(10, &values("shop/", &json!({"a": guess, "b": "2"})));
-        let Doing::Done(planned) = kv.plan(&one).await.unwrap() else { panic!("at once") };
+        let Progress::Done(planned) = kv.plan(&one).await.unwrap() else { panic!("at once") };
         assert_eq!(
             planned,
             [
@@ -353,7 +353,7 @@ async fn what_paddock_did_not_make_is_not_shown() {
     }
     let other = task(11, &values("web/", &json!({"a": "s3cret", "theirs": "s3cret"})));
     apply(&kv, &other).await;
-    let seen = kv.observe(&made(&one)).await.unwrap();
+    let seen = done(kv.observe(&made(&one)).await.unwrap());
     let whose = difference(".paddock", json!(one.id.to_string()), json!(other.id.to_string()));
     assert_eq!((seen.drift, seen.unexpected), (vec![whose], Vec::new()));
     // A key that was given up, and that somebody else has made since, is theirs.
@@ -361,7 +361,7 @@ async fn what_paddock_did_not_make_is_not_shown() {
     apply(&kv, &two).await;
     apply(&kv, &next(&two, &values("two/", &json!({"a": "1"})))).await;
     consul.put("two/b", "s3cret").await;
-    let drift = kv.observe(&made(&two)).await.unwrap().drift;
+    let drift = done(kv.observe(&made(&two)).await.unwrap()).drift;
     assert_eq!(drift, [difference("b", json!("2"), json!("(not made by Paddock)"))]);
 }
 
@@ -376,8 +376,8 @@ async fn of_many_and_long_differences_a_part_is_shown() {
     for pair in consul.tree("shop/key/").await {
         consul.put(&pair.key, &"x".repeat(5000)).await;
     }
-    let Doing::Done(planned) = kv.plan(&one).await.unwrap() else { panic!("at once") };
-    let drift = kv.observe(&one).await.unwrap().drift;
+    let Progress::Done(planned) = kv.plan(&one).await.unwrap() else { panic!("at once") };
+    let drift = done(kv.observe(&one).await.unwrap()).drift;
     assert_eq!(planned, drift);
     assert_eq!(drift.len(), 51);
     assert_eq!(drift[50], difference("…", Value::Null, json!("70 more keys differ")));

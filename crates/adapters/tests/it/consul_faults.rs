@@ -5,7 +5,7 @@ use std::time::Duration;
 use adapters::consul::{Consul as Executes, Options};
 use adapters::guard::Guarded;
 use model::Secret;
-use port::{Doing, Executor, Health, Observed, Task};
+use port::{Health, Observed, Operation, Progress, Task};
 use serde_json::json;
 use testing::programs::Consul;
 
@@ -49,7 +49,7 @@ async fn whoever_dies_while_making_leaves_what_the_next_one_finishes() {
         apply(&executor(&consul.url()), &again).await;
         assert_eq!(consul.keys(&prefix).await.len(), 67, "{at:?}");
         let seen = executor(&consul.url()).observe(&made(&again)).await;
-        assert_eq!(seen, Ok(Observed::default()), "{at:?}");
+        assert_eq!(seen, Ok(Progress::Done(Observed::default())), "{at:?}");
     }
     assert!(cut_off >= 10 && finished > 0, "{cut_off} cut off, {finished} not");
 }
@@ -102,7 +102,7 @@ async fn a_token_without_rights_is_a_sentence_that_names_the_prefix() {
     let kv = with(&token);
     let one = task(10, &values("team/shop/", &json!({"a": "1"})));
     apply(&kv, &one).await;
-    assert_eq!(kv.observe(&made(&one)).await, Ok(Observed::default()));
+    assert_eq!(kv.observe(&made(&one)).await, Ok(Progress::Done(Observed::default())));
     for (prefix, verb) in [("seen/", "write"), ("hidden/", "read")] {
         let why = refused(kv.apply(&task(11, &values(prefix, &json!({"a": "1"})))).await);
         let expected = format!("does not let Paddock {verb} below {prefix}");
@@ -149,8 +149,11 @@ async fn down_and_back_again() {
     until_open(async || kv.destroy(&one).await).await;
     assert!(!kv.keep(&one).await.unwrap().is_empty(), "what is kept is kept also then");
     let _running = consul.start();
-    assert_eq!(eventually(async || kv.observe(&one).await).await, Observed::default());
-    assert_eq!(eventually(async || kv.destroy(&one).await).await, Doing::Done(()));
+    assert_eq!(
+        eventually(async || kv.observe(&one).await).await,
+        Progress::Done(Observed::default())
+    );
+    assert_eq!(eventually(async || kv.destroy(&one).await).await, Progress::Done(()));
     assert_eq!(consul.keys("shop/").await, Vec::<String>::new());
 }
 

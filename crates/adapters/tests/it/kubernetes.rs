@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use adapters::guard;
 use adapters::kubernetes::Kubernetes;
-use model::cluster::{self, KUBECONFIG, PULL_SECRET, Settings};
+use model::cluster::{self, KUBECONFIG, PULL_SECRET};
 use model::{ClusterId, Secret, Xid};
-use port::{Access, Fault, Order, Progress, Provider};
-use serde_json::{Value, json};
+use port::{Access, Fault, Operation, Outcome, Progress, Task};
+use serde_json::{Map, Value, json};
 use testing::apiserver::{Apiserver, Fault as Wrong, Kind, Misbehave};
 
 use super::fake::prepare;
@@ -27,21 +27,18 @@ fn provider() -> Kubernetes {
     Kubernetes::new(options, || 1)
 }
 
-fn order(server: &Apiserver, number: u32) -> Order {
+fn order(server: &Apiserver, number: u32) -> Task {
     with_config(&server.kubeconfig("t0ken"), number)
 }
 
-fn with_config(kubeconfig: &str, number: u32) -> Order {
-    let settings = cluster::Kubernetes::default();
-    Order {
-        id: ClusterId(Xid::new(1, [0; 5], number)),
-        name: "far".into(),
-        cloud_provider: "own".into(),
-        region: "here".into(),
-        capacity: model::Resources::default(),
-        settings: Settings::Kubernetes(settings),
-        secrets: [(KUBECONFIG.to_owned(), Secret::new(kubeconfig))].into(),
-    }
+fn with_config(kubeconfig: &str, number: u32) -> Task {
+    let kept = [(KUBECONFIG.to_owned(), Secret::new(kubeconfig))].into();
+    Task { kept, ..Task::new(ClusterId(Xid::new(1, [0; 5], number)), "far") }
+}
+
+/// Settings of a Kubernetes, as its provider is told them.
+fn told(settings: cluster::Kubernetes) -> Map<String, Value> {
+    serde_json::to_value(settings).unwrap().as_object().unwrap().clone()
 }
 
 fn agent() -> Access {
@@ -66,15 +63,15 @@ pub(crate) fn unavailable<T: std::fmt::Debug>(answer: Result<T, Fault>) -> Strin
     }
 }
 
-fn going(answer: Result<Progress, Fault>) -> String {
+fn going<T: std::fmt::Debug>(answer: Result<Progress<T>, Fault>) -> String {
     match answer {
-        Ok(Progress::Going(why)) => why,
+        Ok(Progress::Running { message, .. }) => message,
         other => panic!("not going: {other:?}"),
     }
 }
 
 /// Prepares it to its end, with an agent that runs.
-async fn prepared(server: &Apiserver, provider: &Kubernetes, order: &Order) {
+async fn prepared(server: &Apiserver, provider: &Kubernetes, order: &Task) {
     going(provider.prepare(order, &agent()).await);
     server.controller().available(NS, AGENT);
     let done = provider.prepare(order, &agent()).await.unwrap();
@@ -92,9 +89,11 @@ async fn a_kubernetes_is_known_by_its_oldest_namespace() {
     let uid =
         server.controller().get("", "namespaces", "", "kube-system").unwrap()["metadata"]["uid"]
             .clone();
-    for answer in [provider.create(&order).await, provider.status(&order).await] {
-        let Ok(Progress::Done(made)) = answer else { panic!("{answer:?}") };
-        assert_eq!(json!(made.foreign_id), uid);
+    let seen = provider.observe(&order).await;
+    let seen = seen.map(|seen| seen.map(|seen| seen.outcome.unwrap()));
+    for answer in [provider.apply(&order).await, seen] {
+        let Ok(Progress::Done(Outcome { outputs, .. })) = answer else { panic!("{answer:?}") };
+        assert_eq!(outputs["id"], uid);
     }
     let reviews =
         server.lines().iter().filter(|line| line.contains("selfsubjectaccessreviews")).count();
@@ -106,7 +105,7 @@ async fn every_missing_right_is_named() {
     let server = Apiserver::start().await;
     server.deny("create", "apps", "deployments");
     server.deny("patch", "", "namespaces");
-    let why = refused(provider().create(&order(&server, 1)).await);
+    let why = refused(provider().apply(&order(&server, 1)).await);
     assert!(
         why.ends_with(
             "it may not patch namespaces; may not create deployments.apps in the namespace paddock"
@@ -150,7 +149,7 @@ async fn kubeconfigs_that_can_not_be_used() {
         ),
     ];
     for (text, part) in cases {
-        let answer = provider().create(&with_config(&text, 1)).await;
+        let answer = provider().apply(&with_config(&text, 1)).await;
         // Without TLS, certificates that are none are not looked at.
         if part == "kubeconfig can't be used" && answer.is_ok() {
             continue;
@@ -160,15 +159,15 @@ async fn kubeconfigs_that_can_not_be_used() {
     }
     assert!(server.lines().iter().all(|line| !line.starts_with("PATCH")));
     let mut none = with_config("", 1);
-    none.secrets.clear();
-    assert!(refused(provider().create(&none).await).contains("no kubeconfig was given"));
+    none.kept.clear();
+    assert!(refused(provider().apply(&none).await).contains("no kubeconfig was given"));
 }
 
 #[tokio::test]
 async fn what_is_wrong_with_the_way_there() {
     let server = Apiserver::start().await;
     server.set_tokens(&["other"]);
-    let why = refused(provider().create(&order(&server, 1)).await);
+    let why = refused(provider().apply(&order(&server, 1)).await);
     assert!(why.contains("wrong or have expired") && !why.contains("t0ken"), "{why}");
     server.set_tokens(&[]);
     for (how, part) in [
@@ -179,18 +178,18 @@ async fn what_is_wrong_with_the_way_there() {
         (Misbehave::Cut, "can't be reached"),
     ] {
         server.fault(Wrong::new("GET", "kube-system", 3, how.clone()));
-        let why = unavailable(provider().status(&order(&server, 1)).await);
+        let why = unavailable(provider().observe(&order(&server, 1)).await);
         assert!(why.contains(part), "{how:?}: {why}");
         assert_eq!(server.faults_left(), 0, "{how:?} was tried three times");
         // One failure is made up for.
         server.fault(Wrong::new("GET", "kube-system", 1, how));
-        provider().status(&order(&server, 1)).await.unwrap();
+        provider().observe(&order(&server, 1)).await.unwrap();
     }
     server.stop().await;
-    let why = unavailable(provider().status(&order(&server, 1)).await);
+    let why = unavailable(provider().observe(&order(&server, 1)).await);
     assert!(why.contains("The Kubernetes of the cluster far can't be reached"), "{why}");
     server.again().await;
-    provider().status(&order(&server, 1)).await.unwrap();
+    provider().observe(&order(&server, 1)).await.unwrap();
 }
 
 #[tokio::test]
@@ -200,10 +199,10 @@ async fn a_cluster_that_is_down_does_not_keep_others_from_being_asked() {
     prepare();
     let options = guard::Options { attempts: 1, failures_to_open: 1, ..Kubernetes::options() };
     let provider = Kubernetes::new(options, || 1);
-    unavailable(provider.status(&order(&down, 1)).await);
-    let why = unavailable(provider.status(&order(&down, 1)).await);
+    unavailable(provider.observe(&order(&down, 1)).await);
+    let why = unavailable(provider.observe(&order(&down, 1)).await);
     assert!(why.contains("is not asked again before"), "{why}");
-    provider.status(&order(&up, 2)).await.unwrap();
+    provider.observe(&order(&up, 2)).await.unwrap();
 }
 
 #[tokio::test]
@@ -211,12 +210,12 @@ async fn what_is_prepared() {
     let server = Apiserver::start().await;
     server.define(Kind::new("acme.example.com", "v1", "Widget", "widgets"));
     let (provider, mut order) = (provider(), order(&server, 1));
-    order.secrets.insert(PULL_SECRET.into(), Secret::new("{\"auths\":{}}"));
+    order.kept.insert(PULL_SECRET.into(), Secret::new("{\"auths\":{}}"));
     let mut settings = cluster::Kubernetes::default();
     settings.quota.set("cpu", "4".parse().unwrap());
     settings.quota.set("ram", "1Gi".parse().unwrap());
     settings.quota.set("gpu", "1".parse().unwrap());
-    order.settings = Settings::Kubernetes(settings);
+    order.with = told(settings);
     let why = going(provider.prepare(&order, &agent()).await);
     assert_eq!(why, "The agent is being started.");
 
@@ -271,7 +270,10 @@ async fn what_is_prepared() {
     );
     server.controller().available(NS, AGENT);
     let done = provider.prepare(&order, &self::agent()).await.unwrap();
-    assert!(matches!(done, Progress::Done(ref made) if made.foreign_id.is_some()), "{done:?}");
+    assert!(
+        matches!(done, Progress::Done(ref made) if made.outputs.contains_key("id")),
+        "{done:?}"
+    );
 }
 
 #[tokio::test]
@@ -280,8 +282,8 @@ async fn preparing_again_mends_and_tidies_and_changes_nothing_else() {
     let (provider, mut order) = (provider(), order(&server, 1));
     let mut settings = cluster::Kubernetes::default();
     settings.quota.set("cpu", "4".parse().unwrap());
-    order.settings = Settings::Kubernetes(settings);
-    order.secrets.insert(PULL_SECRET.into(), Secret::new("{}"));
+    order.with = told(settings);
+    order.kept.insert(PULL_SECRET.into(), Secret::new("{}"));
     prepared(&server, &provider, &order).await;
     let before = get(&server, "apps", "deployments", AGENT);
     prepared_again(&provider, &order).await;
@@ -289,8 +291,8 @@ async fn preparing_again_mends_and_tidies_and_changes_nothing_else() {
 
     let scaled = json!({"spec": {"replicas": 0}});
     server.controller().patch("apps", "deployments", NS, AGENT, &scaled);
-    order.settings = Settings::Kubernetes(cluster::Kubernetes::default());
-    order.secrets.remove(PULL_SECRET);
+    order.with = told(cluster::Kubernetes::default());
+    order.kept.remove(PULL_SECRET);
     let _ = provider.prepare(&order, &agent()).await.unwrap();
     assert_eq!(get(&server, "apps", "deployments", AGENT)["spec"]["replicas"], 1);
     for (plural, name) in
@@ -300,7 +302,7 @@ async fn preparing_again_mends_and_tidies_and_changes_nothing_else() {
     }
 }
 
-async fn prepared_again(provider: &Kubernetes, order: &Order) {
+async fn prepared_again(provider: &Kubernetes, order: &Task) {
     let done = provider.prepare(order, &agent()).await.unwrap();
     assert!(matches!(done, Progress::Done(_)), "{done:?}");
 }
@@ -357,7 +359,7 @@ async fn a_namespace_of_another_cluster_is_not_taken_over() {
     let before = server.controller().list("", "secrets");
     let why = refused(provider.prepare(&order(&server, 2), &agent()).await);
     assert!(why.contains("belongs to another cluster of Paddock"), "{why}");
-    let removed = provider.remove(&order(&server, 2)).await.unwrap();
+    let removed = provider.destroy(&order(&server, 2)).await.unwrap();
     assert!(matches!(removed, Progress::Done(_)), "{removed:?}");
     assert_eq!(
         server.controller().list("", "secrets"),
@@ -366,10 +368,7 @@ async fn a_namespace_of_another_cluster_is_not_taken_over() {
     );
     assert!(server.controller().get("apps", "deployments", NS, AGENT).is_some());
     let mut own = order(&server, 3);
-    own.settings = Settings::Kubernetes(cluster::Kubernetes {
-        namespace: "kube-system".into(),
-        ..Default::default()
-    });
+    own.with = told(cluster::Kubernetes { namespace: "kube-system".into(), ..Default::default() });
     assert!(
         refused(provider.prepare(&own, &agent()).await).contains("belongs to Kubernetes itself")
     );
@@ -384,24 +383,24 @@ async fn all_that_was_made_goes_and_is_waited_for() {
         "labels": {"paddock.dev/home": NS}}});
     server.controller().put("", "namespaces", instance);
     server.linger(true);
-    assert_eq!(going(provider.remove(&order).await), "The agent is being stopped.");
-    assert_eq!(going(provider.remove(&order).await), "The agent is being stopped.");
+    assert_eq!(going(provider.destroy(&order).await), "The agent is being stopped.");
+    assert_eq!(going(provider.destroy(&order).await), "The agent is being stopped.");
     // Its pods are gone, and then itself.
     server.controller().remove("apps", "deployments", NS, AGENT);
     assert_eq!(
-        going(provider.remove(&order).await),
+        going(provider.destroy(&order).await),
         "1 namespaces of instances are being removed."
     );
     server.controller().finish("kind-1");
-    let why = going(provider.remove(&order).await);
+    let why = going(provider.destroy(&order).await);
     assert_eq!(why, "The namespace paddock is being removed.");
     // Until it is gone nobody can move in.
     let why = going(provider.prepare(&order, &agent()).await);
     assert!(why.contains("is still being removed"), "{why}");
-    going(provider.remove(&order).await);
+    going(provider.destroy(&order).await);
     server.controller().finish(NS);
     for _ in 0..2 {
-        let gone = provider.remove(&order).await.unwrap();
+        let gone = provider.destroy(&order).await.unwrap();
         assert!(matches!(gone, Progress::Done(_)), "{gone:?}");
     }
     for plural in ["clusterroles", "clusterrolebindings"] {
@@ -424,9 +423,12 @@ async fn a_namespace_that_was_there_before_stays() {
     let left = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "left", "namespace": NS,
         "labels": {"paddock.dev/replica": "x.0"}}});
     server.controller().put("batch", "jobs", left);
-    going(provider.remove(&order).await);
-    assert_eq!(going(provider.remove(&order).await), "1 objects of deployments are being removed.");
-    let gone = provider.remove(&order).await.unwrap();
+    going(provider.destroy(&order).await);
+    assert_eq!(
+        going(provider.destroy(&order).await),
+        "1 objects of deployments are being removed."
+    );
+    let gone = provider.destroy(&order).await.unwrap();
     assert!(matches!(gone, Progress::Done(_)), "{gone:?}");
     let namespace = server.controller().get("", "namespaces", "", NS).unwrap();
     assert!(namespace["metadata"]["labels"].get("paddock.dev/cluster").is_none(), "{namespace}");

@@ -1,9 +1,8 @@
 //! Resources as `consul-kv` is told them, and the executor for a Consul of the test's own.
 
-use std::collections::BTreeMap;
-
 use adapters::consul::{Consul, Options};
-use port::{Applied, Doing, Executor, Fault, Log, Task};
+use model::ResourceId;
+use port::{Fault, Log, Operation, Outcome, Progress, Task};
 use serde_json::{Map, Value, json};
 
 use crate::fake::prepare;
@@ -23,23 +22,20 @@ pub(crate) fn options(url: &str) -> Options {
 /// What an executor is told of a resource.
 pub(crate) fn task(number: usize, with: &Value) -> Task {
     let id = |number: usize| format!("{number:019}0");
+    let resource: ResourceId = id(number).parse().unwrap();
     Task {
-        id: id(number).parse().unwrap(),
-        name: "settings".into(),
-        environment: id(1).parse().unwrap(),
-        environment_name: "shop".into(),
-        organization: id(2).parse().unwrap(),
-        user: id(3).parse().unwrap(),
+        organization: Some(id(2).parse().unwrap()),
         with: object(with),
-        applied: None,
-        outputs: Map::new(),
-        link: None,
-        files: std::sync::Arc::default(),
-        kept: BTreeMap::new(),
         key: format!("{number}-1"),
-        since: model::Time(0),
-        fence: 1,
-        log: Log::default(),
+        ..Task::new(resource, "settings")
+    }
+}
+
+/// The result of a call that needs no time.
+pub(crate) fn done<T>(progress: Progress<T>) -> T {
+    match progress {
+        Progress::Done(done) => done,
+        Progress::Running { message, .. } => panic!("it is running: {message}"),
     }
 }
 
@@ -75,15 +71,15 @@ pub(crate) fn many(count: usize, value: &str) -> Value {
 }
 
 /// Makes it, and that must be done at once.
-pub(crate) async fn apply(executor: &impl Executor, task: &Task) -> Applied {
+pub(crate) async fn apply(executor: &impl Operation, task: &Task) -> Outcome {
     let applied = executor.apply(task).await;
-    let Ok(Doing::Done(applied)) = applied else { panic!("{applied:?}") };
+    let Ok(Progress::Done(applied)) = applied else { panic!("{applied:?}") };
     applied
 }
 
 /// Takes it away, and that must be done at once.
-pub(crate) async fn destroy(executor: &impl Executor, task: &Task) {
-    assert_eq!(executor.destroy(task).await, Ok(Doing::Done(())));
+pub(crate) async fn destroy(executor: &impl Operation, task: &Task) {
+    assert_eq!(executor.destroy(task).await, Ok(Progress::Done(())));
 }
 
 /// The sentence of a refusal.

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use adapters::terraform::{Options, Runner, Terraform};
-use model::cluster::{self, KUBECONFIG, STATE, Settings, VARIABLES};
-use model::{ClusterId, Secret, Xid};
-use port::{Access, Answer, Fault, Made, Order, Progress, Provider};
-use serde_json::{Value, json};
+use model::cluster::{KUBECONFIG, STATE, VARIABLES};
+use model::resource::Difference;
+use model::{ClusterId, Invalid, Secret, Xid};
+use port::{Access, Answer, Fault, Files, Observed, Operation, Outcome, Progress, Task};
+use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
 /// A loaded machine takes its time.
@@ -88,25 +89,18 @@ impl World {
         Terraform::new(Runner::new(self.options.clone()), self.inside.clone())
     }
 
-    pub(crate) fn order(module: &str, variables: Value) -> Order {
-        let Value::Object(variables) = variables else { panic!("{variables}") };
-        Order {
-            id: ClusterId(Xid::new(1, [0; 5], 1)),
-            name: "far".into(),
-            cloud_provider: "own".into(),
-            region: "here".into(),
-            capacity: model::Resources::default(),
-            settings: Settings::Terraform(cluster::Terraform { module: module.into(), variables }),
-            secrets: BTreeMap::new(),
-        }
+    pub(crate) fn order(module: &str, variables: Value) -> Task {
+        let with = json!({"module": module, "variables": variables});
+        let with = with.as_object().unwrap().clone();
+        Task { with, ..Task::new(ClusterId(Xid::new(1, [0; 5], 1)), "far") }
     }
 
     /// With the module `steps`, a password, and the gate as it is.
-    pub(crate) fn steps(&self) -> Order {
+    pub(crate) fn steps(&self) -> Task {
         self.module("steps", "main.tf", STEPS);
         let mut order = Self::order("steps", json!({"dir": self.path()}));
         let secret = json!({"password": PASSWORD}).to_string();
-        order.secrets.insert(VARIABLES.into(), Secret::new(secret));
+        order.kept.insert(VARIABLES.into(), Secret::new(secret));
         order
     }
 
@@ -128,7 +122,7 @@ impl World {
         }
     }
 
-    pub(crate) fn folder(&self, order: &Order) -> PathBuf {
+    pub(crate) fn folder(&self, order: &Task) -> PathBuf {
         self.options.work.join(order.id.to_string())
     }
 }
@@ -136,16 +130,16 @@ impl World {
 /// Plays the provider of Kubernetes, and notes what it is asked.
 #[derive(Default)]
 pub(crate) struct Inside {
-    pub(crate) asked: Mutex<Vec<(String, Order)>>,
-    pub(crate) answers: Mutex<Vec<Result<Progress, Fault>>>,
+    pub(crate) asked: Mutex<Vec<(String, Task)>>,
+    pub(crate) answers: Mutex<Vec<Result<Progress<Outcome>, Fault>>>,
 }
 
 impl Inside {
-    fn answer(&self, what: &str, order: &Order) -> Answer<'static, Progress> {
-        self.asked.lock().unwrap().push((what.to_owned(), order.clone()));
+    fn answer(&self, what: &str, task: &Task) -> Answer<'static, Progress<Outcome>> {
+        self.asked.lock().unwrap().push((what.to_owned(), task.clone()));
         let mut answers = self.answers.lock().unwrap();
         let answer = if answers.is_empty() {
-            Ok(Progress::Done(Made::default()))
+            Ok(Progress::Done(Outcome::default()))
         } else {
             answers.remove(0)
         };
@@ -153,83 +147,112 @@ impl Inside {
     }
 }
 
-impl Provider for Inside {
-    fn create<'a>(&'a self, order: &'a Order) -> Answer<'a, Progress> {
-        self.answer("create", order)
+impl Operation for Inside {
+    fn validate(&self, _: &Map<String, Value>, _: &Files) -> Result<(), Invalid> {
+        Ok(())
     }
-    fn status<'a>(&'a self, order: &'a Order) -> Answer<'a, Progress> {
-        self.answer("status", order)
+    fn plan<'a>(&'a self, _: &'a Task) -> Answer<'a, Progress<Vec<Difference>>> {
+        port::ready(Ok(Progress::Done(Vec::new())))
     }
-    fn prepare<'a>(&'a self, order: &'a Order, _: &'a Access) -> Answer<'a, Progress> {
-        self.answer("prepare", order)
+    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Outcome>> {
+        self.answer("apply", task)
     }
-    fn remove<'a>(&'a self, order: &'a Order) -> Answer<'a, Progress> {
-        self.answer("remove", order)
+    fn observe<'a>(&'a self, _: &'a Task) -> Answer<'a, Progress<Observed>> {
+        port::ready(Ok(Progress::Done(Observed::default())))
+    }
+    fn prepare<'a>(&'a self, task: &'a Task, _: &'a Access) -> Answer<'a, Progress<Outcome>> {
+        self.answer("prepare", task)
+    }
+    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<()>> {
+        let answer = self.answer("destroy", task);
+        Box::pin(async move { answer.await.map(|gone| gone.map(drop)) })
     }
 }
 
-/// Asks until it does not go on.
-pub(crate) async fn settle(ask: impl AsyncFn() -> Result<Progress, Fault>) -> Result<Made, Fault> {
+/// Asks until it is not running any more.
+pub(crate) async fn settle<T>(
+    ask: impl AsyncFn() -> Result<Progress<T>, Fault>,
+) -> Result<T, Fault> {
     let began = base::monotonic();
     loop {
         match ask().await? {
             Progress::Done(made) => return Ok(made),
-            Progress::Going(why) => assert!(began.elapsed() < PATIENCE, "it goes on: {why}"),
+            Progress::Running { message, .. } => {
+                assert!(began.elapsed() < PATIENCE, "it goes on: {message}");
+            }
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
-/// Creates it to its end.
-pub(crate) async fn make(provider: &Terraform, order: &Order) -> Result<Made, Fault> {
-    going(provider.create(order).await);
-    settle(|| provider.status(order)).await
-}
-
-pub(crate) fn going(answer: Result<Progress, Fault>) -> String {
-    match answer {
-        Ok(Progress::Going(why)) => why,
-        other => panic!("not going: {other:?}"),
+/// Whether it is there, as the worker asks: an apply that was interrupted is resumed.
+pub(crate) async fn status(provider: &Terraform, task: &Task) -> Result<Progress<Outcome>, Fault> {
+    match provider.observe(task).await? {
+        Progress::Done(Observed { outcome: None, .. }) => provider.apply(task).await,
+        other => Ok(other.map(|seen| seen.outcome.unwrap())),
     }
 }
 
-/// As the worker does: what shall be kept is kept.
-pub(crate) fn keep(order: &mut Order, kept: BTreeMap<String, Secret>) {
-    order.secrets.extend(kept);
+/// Creates it to its end.
+pub(crate) async fn make(provider: &Terraform, task: &Task) -> Result<Outcome, Fault> {
+    going(provider.apply(task).await);
+    settle(|| status(provider, task)).await
 }
 
-pub(crate) fn state_of(order: &Order) -> Value {
-    serde_json::from_str(order.secrets[STATE].reveal()).unwrap()
+pub(crate) fn going<T: std::fmt::Debug>(answer: Result<Progress<T>, Fault>) -> String {
+    match answer {
+        Ok(Progress::Running { message, .. }) => message,
+        other => panic!("not running: {other:?}"),
+    }
+}
+
+/// As the worker does: what is to be persisted is.
+pub(crate) async fn keep(provider: &Terraform, task: &mut Task) {
+    let kept = provider.keep(task).await.unwrap();
+    task.kept.extend(kept);
+}
+
+/// Destroys it to its end, as the worker does.
+pub(crate) async fn remove(provider: &Terraform, task: &mut Task) {
+    let began = base::monotonic();
+    while let Progress::Running { message, .. } = provider.destroy(task).await.unwrap() {
+        assert!(began.elapsed() < PATIENCE, "it goes on: {message}");
+        keep(provider, task).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+pub(crate) fn state_of(order: &Task) -> Value {
+    serde_json::from_str(order.kept[STATE].reveal()).unwrap()
 }
 
 #[tokio::test]
 async fn a_module_makes_a_cluster_and_takes_it_away() {
     let world = World::new();
     let (provider, mut order) = (world.provider(), world.steps());
-    going(provider.create(&order).await);
+    going(provider.apply(&order).await);
     world.until_log("begun").await;
     assert_eq!(
-        going(provider.status(&order).await),
+        going(status(&provider, &order).await),
         "Terraform is creating terraform_data.second (2 of 2)."
     );
     assert!(!world.log().contains(&"+ second".to_owned()), "it waits at the gate");
     world.open_gate();
-    let made = settle(|| provider.status(&order)).await.unwrap();
-    assert_eq!(made.foreign_id.as_deref(), Some("cluster-of-ours"));
-    assert_eq!(made.dns.as_deref(), Some("apps.example.org"));
-    assert!(!made.keep.contains_key(KUBECONFIG));
+    let made = settle(|| status(&provider, &order)).await.unwrap();
+    assert_eq!(made.outputs["id"], "cluster-of-ours");
+    assert_eq!(made.outputs["dns"], "apps.example.org");
     assert_eq!(world.log(), ["+ first", "begun", "+ second"]);
-    assert_eq!(provider.status(&order).await, Ok(Progress::Done(made.clone())), "it stays so");
+    assert_eq!(status(&provider, &order).await, Ok(Progress::Done(made.clone())), "it stays so");
 
-    keep(&mut order, made.keep);
+    keep(&provider, &mut order).await;
+    assert!(!order.kept.contains_key(KUBECONFIG));
     assert_eq!(state_of(&order)["resources"].as_array().unwrap().len(), 2);
     assert_eq!(provider.keep(&order).await, Ok(BTreeMap::new()), "nothing is newer");
 
-    let gone = settle(|| provider.remove(&order)).await.unwrap();
+    remove(&provider, &mut order).await;
     assert_eq!(world.log(), ["+ first", "begun", "+ second", "- second", "- first"]);
     assert!(!world.folder(&order).exists());
-    keep(&mut order, gone.keep);
-    let again = provider.remove(&order).await.unwrap();
+    let again = provider.destroy(&order).await.unwrap();
     assert!(matches!(again, Progress::Done(_)), "{again:?}");
     assert_eq!(world.log().len(), 5, "nothing is destroyed twice");
 }
@@ -238,7 +261,7 @@ async fn a_module_makes_a_cluster_and_takes_it_away() {
 async fn what_was_never_made_is_gone_at_once() {
     let world = World::new();
     let order = world.steps();
-    let gone = world.provider().remove(&order).await.unwrap();
+    let gone = world.provider().destroy(&order).await.unwrap();
     assert!(matches!(gone, Progress::Done(_)), "{gone:?}");
 }
 
@@ -247,10 +270,10 @@ async fn removing_with_a_state_of_before_does_no_harm() {
     let world = World::new();
     world.open_gate();
     let (provider, mut order) = (world.provider(), world.steps());
-    let made = make(&provider, &order).await.unwrap();
-    keep(&mut order, made.keep);
+    make(&provider, &order).await.unwrap();
+    keep(&provider, &mut order).await;
     for _ in 0..2 {
-        settle(|| provider.remove(&order)).await.unwrap();
+        settle(|| provider.destroy(&order)).await.unwrap();
         assert!(!world.folder(&order).exists());
     }
 }
@@ -260,10 +283,10 @@ async fn a_second_create_changes_nothing() {
     let world = World::new();
     world.open_gate();
     let (provider, mut order) = (world.provider(), world.steps());
-    let made = make(&provider, &order).await.unwrap();
-    keep(&mut order, made.keep);
+    make(&provider, &order).await.unwrap();
+    keep(&provider, &mut order).await;
     let again = make(&provider, &order).await.unwrap();
-    assert_eq!(again.foreign_id.as_deref(), Some("cluster-of-ours"));
+    assert_eq!(again.outputs["id"], "cluster-of-ours");
     assert_eq!(world.log(), ["+ first", "begun", "+ second"]);
 }
 
@@ -278,8 +301,8 @@ async fn a_changed_variable_is_applied_by_the_next_create() {
     let provider = world.provider();
     for name in ["one", "two"] {
         let order = World::order("name", json!({"name": name}));
-        let made = settle(|| provider.create(&order)).await.unwrap();
-        assert_eq!(made.foreign_id.as_deref(), Some(name));
+        let made = settle(|| provider.apply(&order)).await.unwrap();
+        assert_eq!(made.outputs["id"], name);
     }
 }
 
@@ -287,13 +310,13 @@ async fn a_changed_variable_is_applied_by_the_next_create() {
 async fn many_creates_at_once_are_one_run() {
     let world = World::new();
     let (provider, order) = (world.provider(), world.steps());
-    let all = (0..8).map(|_| provider.create(&order));
+    let all = (0..8).map(|_| provider.apply(&order));
     for answer in futures_util::future::join_all(all).await {
         going(answer);
     }
     world.until_log("begun").await;
     world.open_gate();
-    settle(|| provider.status(&order)).await.unwrap();
+    settle(|| status(&provider, &order)).await.unwrap();
     assert_eq!(world.log(), ["+ first", "begun", "+ second"]);
 }
 
@@ -304,18 +327,18 @@ async fn more_than_may_run_at_once_wait_for_their_turn() {
     let (provider, order) = (world.provider(), world.steps());
     world.module("name", "main.tf", "output \"id\" {\n value = \"x\"\n}\n");
     let mut other = World::order("name", json!({}));
-    other.id = ClusterId(Xid::new(1, [0; 5], 2));
-    going(provider.create(&order).await);
+    other.id = ClusterId(Xid::new(1, [0; 5], 2)).into();
+    going(provider.apply(&order).await);
     world.until_log("begun").await;
-    going(provider.create(&other).await);
+    going(provider.apply(&other).await);
     for _ in 0..50 {
-        let wait = going(provider.status(&other).await);
+        let wait = going(status(&provider, &other).await);
         assert_eq!(wait, "Terraform waits for its turn: 1 run at once.");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     world.open_gate();
-    let made = settle(|| provider.status(&other)).await.unwrap();
-    assert_eq!(made.foreign_id.as_deref(), Some("x"));
+    let made = settle(|| status(&provider, &other)).await.unwrap();
+    assert_eq!(made.outputs["id"], "x");
 }
 
 #[tokio::test]
@@ -328,22 +351,22 @@ async fn what_somebody_changed_is_found() {
     );
     let provider = world.provider();
     let mut order = World::order("file", json!({"size": 1}));
-    let made = make(&provider, &order).await.unwrap();
-    keep(&mut order, made.keep);
-    assert_eq!(provider.drift(&order).await, Ok(Vec::new()));
-    let bigger = Order { settings: World::order("file", json!({"size": 2})).settings, ..order };
-    let changes = provider.drift(&bigger).await.unwrap();
-    assert_eq!(changes.len(), 1, "{changes:?}");
-    assert_eq!((&*changes[0].address, &*changes[0].action), ("terraform_data.disk", "update"));
-    let still = provider.status(&bigger).await.unwrap();
+    make(&provider, &order).await.unwrap();
+    keep(&provider, &mut order).await;
+    assert_eq!(settle(|| provider.plan(&order)).await, Ok(Vec::new()));
+    let bigger = Task { with: World::order("file", json!({"size": 2})).with, ..order };
+    let changes = settle(|| provider.plan(&bigger)).await.unwrap();
+    assert!(changes.iter().all(|one| one.field.starts_with("terraform_data.disk")), "{changes:?}");
+    assert_eq!(changes[0].made, Some(json!(2)), "{changes:?}");
+    let still = status(&provider, &bigger).await.unwrap();
     assert!(matches!(still, Progress::Done(_)), "looking changes nothing: {still:?}");
 }
 
 #[tokio::test]
 async fn secrets_are_in_private_files_and_nowhere_else() {
     let world = World::new();
-    let (provider, order) = (world.provider(), world.steps());
-    going(provider.create(&order).await);
+    let (provider, mut order) = (world.provider(), world.steps());
+    going(provider.apply(&order).await);
     world.until_log("begun").await;
     for process in std::fs::read_dir("/proc").unwrap().flatten() {
         for file in ["cmdline", "environ"] {
@@ -353,9 +376,10 @@ async fn secrets_are_in_private_files_and_nowhere_else() {
         }
     }
     world.open_gate();
-    let made = settle(|| provider.status(&order)).await.unwrap();
+    let made = settle(|| status(&provider, &order)).await.unwrap();
+    keep(&provider, &mut order).await;
     assert!(!format!("{order:?} {made:?}").contains("s3cret"), "{made:?}");
-    assert!(made.keep[STATE].reveal().contains("s3cret"), "the state has it, as ever");
+    assert!(order.kept[STATE].reveal().contains("s3cret"), "the state has it, as ever");
     let rights = |path: PathBuf| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let folder = world.folder(&order);
     assert_eq!(rights(world.options.work.clone()), 0o700);

@@ -7,8 +7,8 @@ use adapters::guard;
 use adapters::kubernetes::Kubernetes;
 use adapters::terraform::{Runner, Terraform};
 use model::Secret;
-use model::cluster::{KUBECONFIG, STATE, Settings, VARIABLES};
-use port::{Access, Fault, Made, Progress, Provider};
+use model::cluster::{KUBECONFIG, STATE, VARIABLES};
+use port::{Access, CLUSTER_ID, Fault, Operation, Outcome, Progress};
 use serde_json::json;
 use testing::apiserver::Apiserver;
 
@@ -36,11 +36,11 @@ output "kubeconfig" {
 }
 "#;
 
-fn hosted(world: &World, kubeconfig: &str) -> port::Order {
+fn hosted(world: &World, kubeconfig: &str) -> port::Task {
     world.module("hosted", "main.tf", HOSTED);
     let mut order = World::order("hosted", json!({}));
     let secret = json!({"kubeconfig": kubeconfig}).to_string();
-    order.secrets.insert(VARIABLES.into(), Secret::new(secret));
+    order.kept.insert(VARIABLES.into(), Secret::new(secret));
     order
 }
 
@@ -49,12 +49,14 @@ async fn a_kubeconfig_is_handed_to_the_kubernetes_provider() {
     let world = World::new();
     let (provider, mut order) = (world.provider(), hosted(&world, "c0nfig"));
     let made = make(&provider, &order).await.unwrap();
-    assert_eq!(made.keep[KUBECONFIG].reveal(), "c0nfig");
+    assert!(made.outputs.is_empty());
     assert!(world.inside.asked.lock().unwrap().is_empty());
-    keep(&mut order, made.keep);
-    let ready = Made { foreign_id: Some("uid".into()), ..Made::default() };
+    keep(&provider, &mut order).await;
+    assert_eq!(order.kept[KUBECONFIG].reveal(), "c0nfig");
+    let outputs = [(CLUSTER_ID.to_owned(), "uid".into())].into_iter().collect();
+    let ready = Outcome { outputs, link: None };
     *world.inside.answers.lock().unwrap() = vec![
-        Ok(Progress::Going("The agent is being started.".into())),
+        Ok(Progress::running("The agent is being started.")),
         Ok(Progress::Done(ready.clone())),
     ];
     assert_eq!(going(provider.prepare(&order, &agent()).await), "The agent is being started.");
@@ -63,8 +65,8 @@ async fn a_kubeconfig_is_handed_to_the_kubernetes_provider() {
     let asked = world.inside.asked.lock().unwrap().clone();
     let (what, inside) = &asked[0];
     assert_eq!((what.as_str(), inside.id), ("prepare", order.id));
-    assert!(matches!(inside.settings, Settings::Kubernetes(_)));
-    let names: Vec<_> = inside.secrets.keys().collect();
+    assert!(inside.with.is_empty());
+    let names: Vec<_> = inside.kept.keys().collect();
     assert_eq!(names, [KUBECONFIG], "it need not know the rest");
 }
 
@@ -76,16 +78,16 @@ async fn a_kubernetes_that_a_module_made_gets_its_agent() {
     let kubernetes = Arc::new(Kubernetes::new(options, || 1));
     let provider = Terraform::new(Runner::new(world.options.clone()), kubernetes);
     let mut order = hosted(&world, &server.kubeconfig("t0ken"));
-    let made = make(&provider, &order).await.unwrap();
-    keep(&mut order, made.keep);
+    make(&provider, &order).await.unwrap();
+    keep(&provider, &mut order).await;
     going(provider.prepare(&order, &agent()).await);
     server.controller().available("paddock", "paddock-agent");
     let prepared = settle(async || provider.prepare(&order, &agent()).await).await.unwrap();
-    assert!(prepared.foreign_id.is_some());
+    assert!(prepared.outputs.contains_key(CLUSTER_ID));
     let is_there =
         || server.controller().get("apps", "deployments", "paddock", "paddock-agent").is_some();
     assert!(is_there());
-    settle(|| provider.remove(&order)).await.unwrap();
+    settle(|| provider.destroy(&order)).await.unwrap();
     assert!(!is_there(), "the agent was removed before the module was");
 }
 
@@ -93,16 +95,16 @@ async fn a_kubernetes_that_a_module_made_gets_its_agent() {
 async fn a_kubernetes_is_cleared_first_but_one_that_is_down_does_not_hinder() {
     let down = Fault::Unavailable("can't be reached".into());
     let wrong = Fault::Refused("does not accept the credentials".into());
-    for trouble in [Err(down), Err(wrong), Ok(Progress::Done(Made::default()))] {
+    for trouble in [Err(down), Err(wrong), Ok(Progress::Done(Outcome::default()))] {
         let world = World::new();
         let (provider, mut order) = (world.provider(), hosted(&world, "c0nfig"));
-        let made = make(&provider, &order).await.unwrap();
-        keep(&mut order, made.keep);
-        let stopping = Ok(Progress::Going("The agent is being stopped.".into()));
+        make(&provider, &order).await.unwrap();
+        keep(&provider, &mut order).await;
+        let stopping = Ok(Progress::running("The agent is being stopped."));
         *world.inside.answers.lock().unwrap() = vec![stopping, trouble];
-        assert_eq!(going(provider.remove(&order).await), "The agent is being stopped.");
+        assert_eq!(going(provider.destroy(&order).await), "The agent is being stopped.");
         assert!(provider.keep(&order).await.unwrap().is_empty(), "nothing was destroyed yet");
-        settle(|| provider.remove(&order)).await.unwrap();
+        settle(|| provider.destroy(&order)).await.unwrap();
         assert_eq!(world.inside.asked.lock().unwrap().len(), 2);
         assert!(!world.folder(&order).exists());
     }
@@ -129,23 +131,24 @@ async fn a_module_without_a_kubeconfig_is_told_where_its_agent_connects() {
     let mut order = World::order("machine", json!({}));
     let provider = world.provider();
     let made = make(&provider, &order).await.unwrap();
-    assert!(!made.keep[STATE].reveal().contains(TOKEN));
-    keep(&mut order, made.keep);
+    keep(&provider, &mut order).await;
+    assert!(!order.kept[STATE].reveal().contains(TOKEN), "{made:?}");
     going(provider.prepare(&order, &agent()).await);
     let prepared = settle(async || provider.prepare(&order, &agent()).await).await.unwrap();
     let told = format!("https://paddock.example.com {TOKEN}");
-    assert!(prepared.keep[STATE].reveal().contains(&told));
+    keep(&provider, &mut order).await;
+    assert!(order.kept[STATE].reveal().contains(&told));
     let variables = world.folder(&order).join("module/terraform.tfvars.json");
     let variables = std::fs::read_to_string(variables).unwrap();
     assert!(variables.contains("registry.local/paddock:1"), "{variables}");
     assert!(!format!("{prepared:?}").contains(TOKEN));
-    keep(&mut order, prepared.keep);
 
     // What it was told is not taken back by the next create.
-    let again = settle(|| provider.create(&order)).await.unwrap();
-    assert!(again.keep[STATE].reveal().contains(&told));
+    let again = settle(|| provider.apply(&order)).await.unwrap();
+    keep(&provider, &mut order).await;
+    assert!(order.kept[STATE].reveal().contains(&told), "{again:?}");
     assert!(world.inside.asked.lock().unwrap().is_empty());
-    settle(|| provider.remove(&order)).await.unwrap();
+    settle(|| provider.destroy(&order)).await.unwrap();
 }
 
 #[tokio::test]
@@ -157,7 +160,7 @@ async fn a_module_that_asks_for_nothing_is_prepared_at_once() {
     let Ok(Progress::Done(made)) = provider.prepare(&order, &agent()).await else {
         panic!("not done")
     };
-    assert_eq!(made.foreign_id.as_deref(), Some("x"));
+    assert_eq!(made.outputs["id"], "x");
 }
 
 #[tokio::test]

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use model::Secret;
 use model::cluster::STATE;
-use port::{Order, Provider};
+use port::{Operation, Task};
 
-use super::terraform::{PATIENCE, World, going, keep, make, settle};
+use super::terraform::{PATIENCE, World, going, keep, make, settle, status};
 use super::terraform_faults::is_running;
 
 /// Waits until Terraform, and the program that a module has started, are gone.
-async fn until_ended(world: &World, order: &Order) {
+async fn until_ended(world: &World, order: &Task) {
     let gate = world.path().join("gate").display().to_string();
     let began = base::monotonic();
     let lock = std::fs::File::open(world.folder(order).join("lock")).unwrap();
@@ -26,7 +26,7 @@ async fn until_ended(world: &World, order: &Order) {
 async fn a_server_that_ends_interrupts_and_the_next_one_goes_on() {
     let world = World::new();
     let (provider, order) = (world.provider(), world.steps());
-    going(provider.create(&order).await);
+    going(provider.apply(&order).await);
     world.until_log("begun").await;
     drop(provider);
     until_ended(&world, &order).await;
@@ -35,8 +35,8 @@ async fn a_server_that_ends_interrupts_and_the_next_one_goes_on() {
 
     world.open_gate();
     let next = world.provider();
-    let made = settle(|| next.status(&order)).await.unwrap();
-    assert_eq!(made.foreign_id.as_deref(), Some("cluster-of-ours"));
+    let made = settle(|| status(&next, &order)).await.unwrap();
+    assert_eq!(made.outputs["id"], "cluster-of-ours");
     let firsts = world.log().iter().filter(|line| *line == "+ first").count();
     assert_eq!(firsts, 1, "{:?}", world.log());
 }
@@ -45,16 +45,16 @@ async fn a_server_that_ends_interrupts_and_the_next_one_goes_on() {
 async fn removing_interrupts_what_is_being_made() {
     let world = World::new();
     let (provider, order) = (world.provider(), world.steps());
-    going(provider.create(&order).await);
+    going(provider.apply(&order).await);
     world.until_log("begun").await;
-    settle(|| provider.remove(&order)).await.unwrap();
+    settle(|| provider.destroy(&order)).await.unwrap();
     assert!(!world.log().contains(&"+ second".to_owned()), "{:?}", world.log());
     assert_eq!(world.log().last().map(String::as_str), Some("- first"));
     assert!(!world.folder(&order).exists());
 }
 
 /// Runs Terraform in a cluster's folder as a server does that dies: nobody ends it.
-fn orphan(world: &World, order: &Order) -> Child {
+fn orphan(world: &World, order: &Task) -> Child {
     let folder = world.folder(order);
     let open = |name: &str| {
         std::fs::File::options()
@@ -79,7 +79,7 @@ fn orphan(world: &World, order: &Order) -> Child {
 }
 
 /// A run in the middle, without a server, in a folder in which these files are not written yet.
-async fn abandoned(world: &World, files: &[&str]) -> (Order, Child) {
+async fn abandoned(world: &World, files: &[&str]) -> (Task, Child) {
     world.open_gate();
     let (provider, order) = (world.provider(), world.steps());
     make(&provider, &order).await.unwrap();
@@ -101,13 +101,13 @@ async fn a_run_that_has_outlived_its_server_is_waited_for() {
         abandoned(&world, &["terraform.tfstate", "outputs.json", "run.log"]).await;
 
     let provider = world.provider();
-    for answer in [provider.status(&order).await, provider.create(&order).await] {
+    for answer in [status(&provider, &order).await, provider.apply(&order).await] {
         assert_eq!(going(answer), "Terraform is creating terraform_data.second (2 of 2).");
     }
     world.open_gate();
-    let made = settle(|| provider.status(&order)).await.unwrap();
+    let made = settle(|| status(&provider, &order)).await.unwrap();
     assert!(orphan.wait().unwrap().success());
-    assert_eq!(made.foreign_id.as_deref(), Some("cluster-of-ours"));
+    assert_eq!(made.outputs["id"], "cluster-of-ours");
     assert_eq!(world.log(), ["+ first", "begun", "+ second"], "it was made once");
 }
 
@@ -123,7 +123,7 @@ async fn a_kill_in_the_middle_leaves_no_obstacle() {
     world.open_gate();
     until_ended(&world, &order).await;
     let provider = world.provider();
-    settle(|| provider.status(&order)).await.unwrap();
+    settle(|| status(&provider, &order)).await.unwrap();
     let firsts = world.log().iter().filter(|line| *line == "+ first").count();
     assert_eq!(firsts, 1, "{:?}", world.log());
 }
@@ -133,18 +133,18 @@ async fn the_newer_of_two_states_counts() {
     let world = World::new();
     world.open_gate();
     let (provider, mut order) = (world.provider(), world.steps());
-    let made = make(&provider, &order).await.unwrap();
+    make(&provider, &order).await.unwrap();
+    keep(&provider, &mut order).await;
     // An old one was kept: what is on the disk is newer.
     let empty = r#"{"version":4,"serial":0,"lineage":"x","outputs":{},"resources":[]}"#;
     let mut behind = order.clone();
-    behind.secrets.insert(STATE.into(), Secret::new(empty));
-    settle(|| provider.create(&behind)).await.unwrap();
+    behind.kept.insert(STATE.into(), Secret::new(empty));
+    settle(|| provider.apply(&behind)).await.unwrap();
     assert_eq!(world.log(), ["+ first", "begun", "+ second"]);
     assert_eq!(provider.keep(&behind).await.unwrap().len(), 1, "and it shall be kept");
     // The disk is behind: what was kept is newer.
     std::fs::write(world.folder(&order).join("terraform.tfstate"), empty).unwrap();
-    keep(&mut order, made.keep);
-    settle(|| provider.create(&order)).await.unwrap();
+    settle(|| provider.apply(&order)).await.unwrap();
     assert_eq!(world.log(), ["+ first", "begun", "+ second"]);
 }
 
@@ -154,14 +154,14 @@ async fn without_its_folder_a_cluster_is_still_known() {
     world.open_gate();
     let (provider, mut order) = (world.provider(), world.steps());
     let made = make(&provider, &order).await.unwrap();
-    keep(&mut order, made.keep.clone());
+    keep(&provider, &mut order).await;
     drop(provider);
     std::fs::remove_dir_all(&world.options.work).unwrap();
     let provider = world.provider();
-    let known = settle(|| provider.status(&order)).await.unwrap();
-    assert_eq!(known.foreign_id, made.foreign_id);
+    let known = settle(|| status(&provider, &order)).await.unwrap();
+    assert_eq!(known.outputs, made.outputs);
     assert!(!world.options.work.exists(), "nothing had to be run");
-    settle(|| provider.remove(&order)).await.unwrap();
+    settle(|| provider.destroy(&order)).await.unwrap();
     assert_eq!(world.log().last().map(String::as_str), Some("- first"));
 }
 
@@ -181,7 +181,7 @@ async fn removing_interrupts_what_a_dead_server_has_left() {
     std::fs::write(&note, orphan.id().to_string()).unwrap();
     world.until_log("begun").await;
     let provider = world.provider();
-    settle(|| provider.remove(&order)).await.unwrap();
+    settle(|| provider.destroy(&order)).await.unwrap();
     orphan.wait().unwrap();
     assert_eq!(world.log().last().map(String::as_str), Some("- first"));
     assert!(!world.log().contains(&"+ second".to_owned()), "{:?}", world.log());
@@ -196,8 +196,8 @@ async fn a_note_that_means_another_process_ends_nobody() {
     std::fs::write(world.folder(&order).join("process"), other.id().to_string()).unwrap();
     let lock = std::fs::File::create(world.folder(&order).join("lock")).unwrap();
     lock.try_lock().unwrap();
-    let why = going(provider.remove(&order).await);
-    assert_eq!(why, "The run of Terraform before is being ended.");
+    let why = going(provider.destroy(&order).await);
+    assert_eq!(why, "Ending the previous Terraform run.");
     assert!(world.folder(&order).join("process").exists(), "it may be one of another machine");
     // A signal may take a moment.
     tokio::time::sleep(Duration::from_millis(100)).await;

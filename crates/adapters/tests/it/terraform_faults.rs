@@ -5,17 +5,17 @@ use std::time::Duration;
 use adapters::terraform::{Inputs, Runner};
 use model::Secret;
 use model::cluster::{STATE, VARIABLES};
-use port::Provider;
+use port::Operation;
 use serde_json::json;
 
 use super::kubernetes::{refused, unavailable};
-use super::terraform::{PASSWORD, World, going, keep, make, settle, state_of};
+use super::terraform::{PASSWORD, World, going, keep, make, settle, state_of, status};
 
 #[tokio::test]
 async fn a_module_that_is_not_there_is_refused_with_those_that_are() {
     let world = World::new();
     let provider = world.provider();
-    let why = refused(provider.create(&World::order("gone", json!({}))).await);
+    let why = refused(provider.apply(&World::order("gone", json!({}))).await);
     assert!(why.contains("there are no modules"), "{why}");
     world.module("small", "main.tf", "");
     world.module("large", "main.tf", "");
@@ -23,7 +23,7 @@ async fn a_module_that_is_not_there_is_refused_with_those_that_are() {
     let link = world.options.modules.join("link");
     std::os::unix::fs::symlink(world.path().join("outside"), link).unwrap();
     for name in ["gone", "../outside", "..", "", "link", "/etc", "Small"] {
-        let why = refused(provider.create(&World::order(name, json!({}))).await);
+        let why = refused(provider.apply(&World::order(name, json!({}))).await);
         assert!(why.starts_with("terraform.module: "), "{name}: {why}");
         assert!(why.contains("there are large, link, small"), "{name}: {why}");
     }
@@ -42,8 +42,7 @@ async fn links_inside_of_a_module_must_not_lead_out() {
     std::os::unix::fs::symlink(world.path().join("private"), modules.join("bad/x")).unwrap();
     let provider = world.provider();
     make(&provider, &World::order("good", json!({}))).await.unwrap();
-    let why =
-        refused(settle(async || provider.create(&World::order("bad", json!({}))).await).await);
+    let why = refused(settle(async || provider.apply(&World::order("bad", json!({}))).await).await);
     assert!(why.contains("x is a link out of the folder of modules"), "{why}");
 }
 
@@ -88,14 +87,14 @@ async fn secrets_are_blotted_out_of_what_terraform_says() {
     world.module("leak", "main.tf", text);
     let mut order = World::order("leak", json!({}));
     let secret = json!({"password": PASSWORD}).to_string();
-    order.secrets.insert(VARIABLES.into(), Secret::new(secret));
+    order.kept.insert(VARIABLES.into(), Secret::new(secret));
     let provider = world.provider();
     let why = refused(make(&provider, &order).await);
     assert!(why.contains("main.tf:3: local-exec provisioner error"), "{why}");
     assert!(why.contains("echo '•••'") && why.contains("exit status 3"), "{why}");
     assert!(!why.contains("s3cret") && !why.contains("czNjcmV0"), "{why}");
-    order.secrets.insert(VARIABLES.into(), Secret::new("[\"s3cret\"]"));
-    let why = refused(provider.create(&order).await);
+    order.kept.insert(VARIABLES.into(), Secret::new("[\"s3cret\"]"));
+    let why = refused(provider.apply(&order).await);
     assert!(why.contains("no JSON object") && !why.contains("s3cret"), "{why}");
     let inputs = Inputs::secret_variables(&Secret::new("{\"password\": \"s3cret\"}")).unwrap();
     let inputs = Inputs { secret_variables: inputs, ..Inputs::default() };
@@ -131,7 +130,7 @@ async fn what_was_made_half_way_is_kept_and_destroyed() {
     let provider = world.provider();
     refused(make(&provider, &order).await);
     let kept = provider.keep(&order).await.unwrap();
-    keep(&mut order, kept);
+    order.kept.extend(kept);
     let resources = state_of(&order)["resources"].to_string();
     assert!(resources.contains("\"first\""), "{resources}");
 
@@ -139,7 +138,7 @@ async fn what_was_made_half_way_is_kept_and_destroyed() {
     drop(provider);
     std::fs::remove_dir_all(&world.options.work).unwrap();
     let other = world.provider();
-    settle(|| other.remove(&order)).await.unwrap();
+    settle(|| other.destroy(&order)).await.unwrap();
     assert_eq!(world.log(), ["+ first", "- first"]);
 }
 
@@ -151,7 +150,7 @@ async fn what_failed_half_way_goes_on_from_there() {
     let provider = world.provider();
     refused(make(&provider, &order).await);
     world.open_gate();
-    settle(|| provider.status(&order)).await.unwrap();
+    settle(|| status(&provider, &order)).await.unwrap();
     assert_eq!(world.log(), ["+ first"], "what there was is not made again");
 }
 
@@ -190,7 +189,7 @@ async fn a_program_that_is_missing_is_named_with_its_setting() {
     let why = unavailable(make(&provider, &order).await);
     assert!(why.contains("no-such-terraform can't be started"), "{why}");
     assert!(why.contains("--terraform-program"), "{why}");
-    going(provider.status(&order).await);
+    going(status(&provider, &order).await);
 }
 
 #[tokio::test]
@@ -202,8 +201,10 @@ async fn a_module_s_own_backend_is_not_used() {
         elsewhere.display()
     );
     world.module("own", "main.tf", &text);
-    let made = make(&world.provider(), &World::order("own", json!({}))).await.unwrap();
-    assert!(made.keep[STATE].reveal().contains("terraform_data"));
+    let (provider, mut order) = (world.provider(), World::order("own", json!({})));
+    make(&provider, &order).await.unwrap();
+    keep(&provider, &mut order).await;
+    assert!(order.kept[STATE].reveal().contains("terraform_data"));
     assert!(!elsewhere.exists());
 }
 
@@ -212,10 +213,10 @@ async fn a_state_that_can_not_be_read_is_not_written_over() {
     let world = World::new();
     world.open_gate();
     let (provider, mut order) = (world.provider(), world.steps());
-    order.secrets.insert(STATE.into(), Secret::new("{\"version\": 4, \"ser"));
+    order.kept.insert(STATE.into(), Secret::new("{\"version\": 4, \"ser"));
     let why = refused(make(&provider, &order).await);
     assert!(why.contains("state of the module steps can't be read"), "{why}");
-    let answer = settle(|| provider.remove(&order)).await;
+    let answer = settle(|| provider.destroy(&order)).await;
     assert!(answer.is_err(), "it may hold something: {answer:?}");
     assert!(world.log().is_empty());
 }
@@ -236,7 +237,7 @@ async fn a_module_that_is_gone_can_still_take_away_what_it_made() {
     let (provider, order) = (world.provider(), world.steps());
     make(&provider, &order).await.unwrap();
     std::fs::remove_dir_all(world.options.modules.join("steps")).unwrap();
-    let done = settle(|| provider.remove(&order)).await;
+    let done = settle(|| provider.destroy(&order)).await;
     assert!(done.is_ok(), "{done:?}");
     assert_eq!(world.log().last().map(String::as_str), Some("- first"));
 }
@@ -250,14 +251,14 @@ async fn a_cluster_whose_last_apply_failed_is_not_taken_for_done() {
     };
     module("\"x\"");
     let (provider, mut order) = (world.provider(), World::order("name", json!({})));
-    let made = make(&provider, &order).await.unwrap();
-    keep(&mut order, made.keep);
+    make(&provider, &order).await.unwrap();
+    keep(&provider, &mut order).await;
     module("var.nowhere");
     refused(make(&provider, &order).await);
     let next = world.provider();
-    going(next.status(&order).await);
-    refused(settle(|| next.status(&order)).await);
+    going(status(&next, &order).await);
+    refused(settle(|| status(&next, &order)).await);
     module("\"y\"");
-    let made = settle(|| next.status(&order)).await.unwrap();
-    assert_eq!(made.foreign_id.as_deref(), Some("y"));
+    let made = settle(|| status(&next, &order)).await.unwrap();
+    assert_eq!(made.outputs["id"], "y");
 }

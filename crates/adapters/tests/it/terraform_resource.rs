@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use adapters::terraform::{Modules, Options, Runner};
 use model::resource::Difference;
-use model::{EnvironmentId, OrganizationId, ResourceId, Secret, UserId, Xid};
-use port::{Applied, Doing, Executor, Fault, Log, Task};
+use model::{ResourceId, Secret, Xid};
+use port::{Fault, Operation, Outcome, Progress, Task};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
@@ -113,24 +113,11 @@ esac
     }
 
     pub(crate) fn task(&self, module: &str, variables: Value) -> Task {
-        let xid = |number| Xid::new(1, [0; 5], number);
         Task {
-            id: ResourceId(xid(1)),
-            name: module.to_owned(),
-            environment: EnvironmentId(xid(2)),
-            environment_name: "shop".into(),
-            organization: OrganizationId(xid(3)),
-            user: UserId(xid(4)),
             with: with(module, variables),
-            applied: None,
-            outputs: Map::new(),
-            link: None,
             files: Arc::new(self.files.clone()),
-            kept: BTreeMap::new(),
             key: "change-1".into(),
-            since: model::Time(0),
-            fence: 1,
-            log: Log::default(),
+            ..Task::new(ResourceId(Xid::new(1, [0; 5], 1)), module)
         }
     }
 
@@ -187,16 +174,16 @@ pub(crate) async fn keep(executor: &Modules, task: &mut Task) {
 pub(crate) async fn settle<T>(
     executor: &Modules,
     task: &mut Task,
-    ask: impl AsyncFn(&Modules, &Task) -> Result<Doing<T>, Fault>,
+    ask: impl AsyncFn(&Modules, &Task) -> Result<Progress<T>, Fault>,
 ) -> Result<T, Fault> {
     let began = base::monotonic();
     loop {
         let answer = ask(executor, task).await;
         keep(executor, task).await;
         match answer? {
-            Doing::Done(done) => return Ok(done),
-            Doing::Going { words, .. } => {
-                assert!(began.elapsed() < PATIENCE, "it goes on: {words}");
+            Progress::Done(done) => return Ok(done),
+            Progress::Running { message, .. } => {
+                assert!(began.elapsed() < PATIENCE, "it goes on: {message}");
             }
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -207,7 +194,7 @@ pub(crate) async fn plan(executor: &Modules, task: &mut Task) -> Result<Vec<Diff
     settle(executor, task, async |executor, task| executor.plan(task).await).await
 }
 
-pub(crate) async fn apply(executor: &Modules, task: &mut Task) -> Result<Applied, Fault> {
+pub(crate) async fn apply(executor: &Modules, task: &mut Task) -> Result<Outcome, Fault> {
     settle(executor, task, async |executor, task| executor.apply(task).await).await
 }
 
@@ -220,7 +207,7 @@ pub(crate) async fn adopt(
     executor: &Modules,
     task: &mut Task,
     what: &str,
-) -> Result<Applied, Fault> {
+) -> Result<Outcome, Fault> {
     let began = base::monotonic();
     loop {
         let answer = executor.adopt(task, what).await;
@@ -234,7 +221,7 @@ pub(crate) async fn adopt(
 }
 
 /// Plans and makes it to its end.
-pub(crate) async fn make(executor: &Modules, task: &mut Task) -> Result<Applied, Fault> {
+pub(crate) async fn make(executor: &Modules, task: &mut Task) -> Result<Outcome, Fault> {
     plan(executor, task).await?;
     let made = apply(executor, task).await?;
     task.applied = Some(task.with.clone());
@@ -246,11 +233,13 @@ pub(crate) async fn make(executor: &Modules, task: &mut Task) -> Result<Applied,
 pub(crate) async fn drift(executor: &Modules, task: &Task) -> Vec<String> {
     let began = base::monotonic();
     let seen = loop {
-        match executor.observe(task).await {
-            // A loaded machine takes its time.
-            Err(Fault::Unavailable(why)) => assert!(began.elapsed() < PATIENCE, "{why}"),
-            seen => break seen.unwrap(),
+        match executor.observe(task).await.unwrap() {
+            Progress::Running { message, .. } => {
+                assert!(began.elapsed() < PATIENCE, "{message}");
+            }
+            Progress::Done(seen) => break seen,
         }
+        tokio::time::sleep(Duration::from_millis(20)).await;
     };
     assert_eq!(seen.unexpected, Vec::<String>::new());
     seen.drift.iter().map(line).collect()
@@ -516,7 +505,7 @@ async fn a_resource_whose_files_are_gone_is_destroyed_with_those_that_are_there(
 async fn what_was_never_made_is_gone_at_once() {
     let (bed, mut task) = Bed::steps();
     task.kept.insert("state".into(), Secret::new(""));
-    assert_eq!(bed.executor().destroy(&task).await, Ok(Doing::Done(())));
+    assert_eq!(bed.executor().destroy(&task).await, Ok(Progress::Done(())));
     assert_eq!(bed.executor().cancel(&task).await, Ok(true));
     assert!(!bed.options.work.exists());
 }

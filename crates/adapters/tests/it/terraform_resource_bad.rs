@@ -4,12 +4,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use port::{Doing, Executor};
+use port::{Operation, Progress};
 use serde_json::{Value, json};
 
 use super::kubernetes::{refused, unavailable};
 use super::terraform::{PASSWORD, PATIENCE};
-use super::terraform_resource::{Bed, apply, change, line, make, plan, with};
+use super::terraform_resource::{Bed, apply, change, line, make, plan, settle, with};
 
 /// Prints all that it knows, in a way in which Terraform does not see that it is secret.
 const LEAK: &str = r#"
@@ -64,7 +64,7 @@ async fn a_module_that_prints_secrets_is_contained() {
     let planned = plan(&executor, &mut task).await.unwrap();
     assert_eq!(planned.len(), 1, "{planned:?}");
     assert!(line(&planned[0]).contains("\"•••\" → \"•••\""), "{planned:?}");
-    let seen = executor.observe(&task).await.unwrap();
+    let seen = settle(&executor, &mut task, async |to, task| to.observe(task).await).await.unwrap();
     check(&task.log.take().join("\n"), &planned);
     check("", &seen.drift);
     let rights = |name: &str| {
@@ -184,7 +184,7 @@ async fn a_program_that_writes_without_end_is_stopped() {
     let began = base::monotonic();
     let why = loop {
         match executor.apply(&task).await {
-            Ok(Doing::Going { .. }) => assert!(began.elapsed() < PATIENCE),
+            Ok(Progress::Running { .. }) => assert!(began.elapsed() < PATIENCE),
             other => break refused(other),
         }
         tokio::time::sleep(Duration::from_millis(500)).await;

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use adapters::terraform::Modules;
-use port::{Doing, Executor, Task};
+use port::{Operation, Progress, Task};
 use serde_json::{Value, json};
 
 use super::kubernetes::{refused, unavailable};
@@ -17,7 +17,7 @@ use super::terraform_resource::{
 /// Has it be applied until it waits at the gate.
 async fn begun(bed: &Bed, executor: &Modules, task: &mut Task) {
     plan(executor, task).await.unwrap();
-    let Doing::Going { .. } = executor.apply(task).await.unwrap() else { panic!("it waits") };
+    let Progress::Running { .. } = executor.apply(task).await.unwrap() else { panic!("it waits") };
     bed.until_log("begun").await;
 }
 
@@ -47,12 +47,12 @@ async fn it_says_how_far_it_is() {
     let began = base::monotonic();
     loop {
         let now = executor.apply(&task).await.unwrap();
-        let Doing::Going { words, percent } = now else { panic!("it waits at the gate") };
-        if words == "Terraform is creating terraform_data.second (2 of 2)." {
+        let Progress::Running { message, percent } = now else { panic!("it waits at the gate") };
+        if message == "Terraform is creating terraform_data.second (2 of 2)." {
             assert_eq!(percent, Some(50));
             break;
         }
-        assert!(began.elapsed() < PATIENCE, "{words}");
+        assert!(began.elapsed() < PATIENCE, "{message}");
     }
     let said = task.log.take();
     assert!(said.iter().any(|line| line.contains("second: Creating...")), "as it comes: {said:?}");
@@ -88,7 +88,9 @@ async fn a_server_that_ends_interrupts_and_the_next_one_goes_on() {
     drop(executor);
     task.fence += 1;
     let next = bed.executor();
-    let Doing::Going { .. } = next.apply(&task).await.unwrap() else { panic!("it is not made") };
+    let Progress::Running { .. } = next.apply(&task).await.unwrap() else {
+        panic!("it is not made")
+    };
     keep(&next, &mut task).await;
     bed.open_gate();
     apply(&next, &mut task).await.unwrap();
@@ -104,8 +106,10 @@ async fn a_run_of_another_server_is_waited_for_and_told_of() {
     task.fence += 1;
     task.log.take();
     let next = bed.executor();
-    let Doing::Going { words, .. } = next.apply(&task).await.unwrap() else { panic!("it waits") };
-    assert!(words.contains("terraform_data.second"), "{words}");
+    let Progress::Running { message, .. } = next.apply(&task).await.unwrap() else {
+        panic!("it waits")
+    };
+    assert!(message.contains("terraform_data.second"), "{message}");
     assert!(next.observe(&task).await.is_err(), "nobody looks meanwhile");
     assert!(task.log.take().iter().any(|line| line.contains("second: Creating...")));
     bed.open_gate();
@@ -150,7 +154,9 @@ async fn what_does_not_listen_is_killed() {
         let mut task = bed.task("steps", json!({}));
         let executor = bed.executor();
         let _ = std::fs::remove_file(bed.path().join("log"));
-        let Doing::Going { .. } = executor.plan(&task).await.unwrap() else { panic!("it goes") };
+        let Progress::Running { .. } = executor.plan(&task).await.unwrap() else {
+            panic!("it goes")
+        };
         bed.until_log("begun").await;
         assert!(is_running(&deaf));
         let other = bed.executor();
@@ -326,7 +332,7 @@ async fn a_state_that_somebody_replaced_is_refused_and_nothing_is_lost() {
             refused(plan(&executor, &mut task).await),
             refused(apply(&executor, &mut task).await),
             refused(destroy(&executor, &mut task).await),
-            refused(executor.observe(&task).await),
+            refused(settle(&executor, &mut task, async |to, task| to.observe(task).await).await),
         ] {
             assert!(why.starts_with("somebody has changed the state of the module disk"), "{why}");
         }
@@ -366,13 +372,13 @@ async fn only_as_many_run_as_may() {
     let executor = bed.executor();
     begun(&bed, &executor, &mut task).await;
     let mut other = bed.task("steps", json!({"dir": bed.path()}));
-    other.id = model::ResourceId(model::Xid::new(1, [0; 5], 77));
+    other.id = model::ResourceId(model::Xid::new(1, [0; 5], 77)).into();
     let why = unavailable(executor.observe(&other).await);
     assert!(why.starts_with("as many runs of Terraform go on as may"), "nobody waits: {why}");
     executor.plan(&other).await.unwrap();
     let answer = executor.plan(&other).await.unwrap();
-    let Doing::Going { words, .. } = answer else { panic!("{answer:?}") };
-    assert_eq!(words, "Terraform waits for its turn: 1 run at once.");
+    let Progress::Running { message, .. } = answer else { panic!("{answer:?}") };
+    assert_eq!(message, "Terraform waits for its turn: 1 run at once.");
     bed.open_gate();
     settle(&executor, &mut task, async |executor, task| executor.apply(task).await).await.unwrap();
     plan(&executor, &mut other).await.unwrap();

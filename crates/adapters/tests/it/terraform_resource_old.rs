@@ -2,7 +2,7 @@
 //!
 //! It makes nothing without a provider, and none can be had here: what it does is run, with outputs.
 
-use port::Executor;
+use port::Operation;
 use serde_json::{Value, json};
 
 use super::kubernetes::refused;

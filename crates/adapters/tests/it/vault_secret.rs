@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use adapters::vault::{Options, Secrets, SignIn};
 use base::{Clock as _, Entropy as _};
-use model::Secret;
 use model::resource::Difference;
-use port::{Applied, Doing, Executor, Fault, Log, Task};
+use model::{ResourceId, Secret};
+use port::{Fault, Operation, Outcome, Progress, Task};
 use reqwest::Method;
 use serde_json::{Value, json};
 use testing::TestClock;
 use testing::programs::RustyVault;
+
+use super::kv::done;
 
 use crate::fake::prepare;
 
@@ -26,23 +28,18 @@ pub(crate) fn executor(options: Options, clock: &Arc<TestClock>) -> Secrets {
 
 /// A resource that nothing was made for yet.
 pub(crate) fn task(with: Value) -> Task {
-    Task {
-        id: "9m4e2mr0ui3e8a215n4g".parse().unwrap(),
-        name: "db".into(),
-        environment: "9m4e2mr0ui3e8a215n50".parse().unwrap(),
-        environment_name: "shop".into(),
-        organization: "9m4e2mr0ui3e8a215n60".parse().unwrap(),
+    let id: ResourceId = "9m4e2mr0ui3e8a215n4g".parse().unwrap();
+    let environment = port::Environment {
+        id: "9m4e2mr0ui3e8a215n50".parse().unwrap(),
+        name: "shop".into(),
         user: "9m4e2mr0ui3e8a215n70".parse().unwrap(),
+    };
+    Task {
+        organization: Some("9m4e2mr0ui3e8a215n60".parse().unwrap()),
+        environment: Some(environment),
         with: object(with),
-        applied: None,
-        outputs: serde_json::Map::new(),
-        link: None,
-        files: Arc::default(),
-        kept: std::collections::BTreeMap::new(),
         key: "change-1".into(),
-        since: model::Time(0),
-        fence: 1,
-        log: Log::default(),
+        ..Task::new(id, "db")
     }
 }
 
@@ -60,20 +57,20 @@ pub(crate) fn told(task: &mut Task, with: Value) {
 }
 
 /// Applies as a worker does, and keeps what a worker keeps.
-pub(crate) async fn apply(executor: &Secrets, task: &mut Task) -> Result<Applied, Fault> {
+pub(crate) async fn apply(executor: &Secrets, task: &mut Task) -> Result<Outcome, Fault> {
     executor.validate(&task.with, &task.files).unwrap();
     executor.plan(task).await?;
     let outcome = executor.apply(task).await;
     let kept = executor.keep(task).await.unwrap();
     task.kept.extend(kept);
-    let Doing::Done(applied) = outcome? else { panic!("it is done at once") };
+    let Progress::Done(applied) = outcome? else { panic!("it is done at once") };
     (task.applied, task.outputs) = (Some(task.with.clone()), applied.outputs.clone());
     Ok(applied)
 }
 
 /// What has drifted, as `field: made → found`.
 pub(crate) async fn drift(executor: &Secrets, task: &Task) -> Vec<String> {
-    executor.observe(task).await.unwrap().drift.iter().map(words).collect()
+    done(executor.observe(task).await.unwrap()).drift.iter().map(words).collect()
 }
 
 fn words(one: &Difference) -> String {
@@ -156,7 +153,7 @@ async fn what_is_changed_by_hand_in_version_1_is_seen_and_mended() {
         drift(&executor, &db).await,
         ["values.user: shop → root", "generate.password: (as generated) → (another)"]
     );
-    assert_eq!(executor.observe(&db).await.unwrap().unexpected, ["more"]);
+    assert_eq!(done(executor.observe(&db).await.unwrap()).unexpected, ["more"]);
     apply(&executor, &mut db).await.unwrap();
     let mended = vault.secret("secret/shop/db").await.unwrap();
     assert_eq!((&mended["user"], &mended["more"]), (&json!("shop"), &json!("x")));

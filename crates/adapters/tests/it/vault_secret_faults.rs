@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use adapters::vault::{Options, SignIn};
 use model::Secret;
-use port::{Executor, Fault, Task};
+use model::operation::Subject;
+use port::{Fault, Operation, Task};
 use serde_json::{Value, json};
 use testing::vault::{Lost, ROOT, Rule};
 
@@ -152,7 +153,7 @@ async fn of_two_resources_with_the_same_path_one_is_refused_whenever_they_meet()
     for nth in 0.. {
         let world = World::new().await;
         let (mut one, mut two) = (task(with("secret")), task(with("secret")));
-        two.id = "9m4e2mr0ui3e8a215n5g".parse().unwrap();
+        two.id = Subject::Resource("9m4e2mr0ui3e8a215n5g".parse().unwrap());
         let ends = overtake(&world, nth, &mut one, &mut two).await;
         let (winner, why) = match ends {
             None => break,
@@ -310,7 +311,7 @@ async fn a_mark_that_was_taken_away_is_put_back_by_whom_it_was_of_and_by_nobody_
         }
         assert_eq!(drift(&executor, &db).await, [format!("owner: {} → nothing", db.id)]);
         let mut other = task(with(mount));
-        other.id = "9m4e2mr0ui3e8a215n5g".parse().unwrap();
+        other.id = Subject::Resource("9m4e2mr0ui3e8a215n5g".parse().unwrap());
         for elsewhere in [None, Some(object(json!({"mount": mount, "path": "shop/web"})))] {
             other.applied = elsewhere;
             let why = refused(executor.apply(&other).await);

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use adapters::vault::{Options, Secrets, SignIn};
 use model::Secret;
-use port::{Doing, Executor, Task};
+use model::operation::Subject;
+use port::{Operation, Progress, Task};
 use serde_json::{Value, json};
 use testing::TestClock;
 use testing::vault::{ROOT, Vault};
 
+use super::kv::done;
 use super::vault_secret::{apply, drift, executor, refused, task, told};
 
 /// Where the tests' secrets are.
@@ -92,7 +94,7 @@ async fn a_key_that_is_made_otherwise_is_made_again_and_no_other() {
             "generate": {"password": {}, "pin": {"length": 4, "alphabet": "0123456789"}, "salt": {}},
         }),
     );
-    let Doing::Done(planned) = executor.plan(&db).await.unwrap() else { panic!("at once") };
+    let Progress::Done(planned) = executor.plan(&db).await.unwrap() else { panic!("at once") };
     let fields: Vec<_> = planned.iter().map(|one| one.field.as_str()).collect();
     assert_eq!(fields, ["values.host", "values.user", "generate.pin", "generate.salt"]);
     apply(&executor, &mut db).await.unwrap();
@@ -120,7 +122,7 @@ async fn what_is_changed_by_hand_is_seen_without_being_shown_and_mended() {
     world
         .vault
         .put(PLACE, &json!({"password": "hunter2", "user": "root", "pin": pin, "more": "x"}));
-    let seen = executor.observe(&db).await.unwrap();
+    let seen = done(executor.observe(&db).await.unwrap());
     assert!(!format!("{seen:?}").contains("hunter2"));
     assert_eq!(seen.unexpected, ["more"]);
     let differences = ["values.user: shop → root", "generate.password: (as generated) → (another)"];
@@ -174,7 +176,7 @@ async fn what_exists_is_refused_or_taken_over_with_its_values() {
 async fn the_secret_of_another_resource_is_neither_changed_nor_adopted_nor_deleted() {
     let world = World::new().await;
     let (executor, mut ours, mut theirs) = (world.executor(), db(), db());
-    theirs.id = "9m4e2mr0ui3e8a215n5g".parse().unwrap();
+    theirs.id = Subject::Resource("9m4e2mr0ui3e8a215n5g".parse().unwrap());
     apply(&executor, &mut ours).await.unwrap();
     let made = world.vault.secret(PLACE);
     let sentence = format!("belongs to the resource {}", ours.id);

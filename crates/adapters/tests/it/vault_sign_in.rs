@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use adapters::vault::{Options, Secrets, SignIn};
 use model::Secret;
-use port::{Executor, Task};
+use port::{Operation, Task};
 use serde_json::json;
 use testing::vault::{Lost, Role, Rule};
 

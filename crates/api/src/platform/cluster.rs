@@ -55,7 +55,7 @@ pub(crate) async fn cluster_create(
     }
     let organization = Some(caller.user.organization_id);
     let made = store::cluster::create_as(&mut tx, id, organization, &new).await?;
-    store::cluster::secret::set(&mut tx, id, &sealed).await?;
+    store::operation::secret::put(&mut tx, id, &sealed).await?;
     let generation = made.generation;
     once.finish(&app, tx, &caller, &Cluster::from(made), etag(generation)).await
 }
@@ -142,7 +142,7 @@ pub(crate) async fn cluster_update(
     }
     seen.check(found.generation)?;
     if let Some((settings, sealed)) = &told {
-        store::cluster::secret::set(&mut tx, id, sealed).await?;
+        store::operation::secret::put(&mut tx, id, sealed).await?;
         found = store::cluster::set_settings(&mut tx, id, settings).await?;
     }
     if new_name.is_some() || change.labels.is_some() {

@@ -54,7 +54,7 @@ pub(crate) async fn cluster_token(
         )));
     }
     if found.provider.makes() {
-        store::cluster::secret::set(&mut tx, id, &sealed).await?;
+        store::operation::secret::put(&mut tx, id, &sealed).await?;
         store::cluster::set_settings(&mut tx, id, &found.settings).await?;
     }
     let overlap = Duration::from_secs(overlap);

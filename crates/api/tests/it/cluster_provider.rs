@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use model::operation::Subject;
 use port::Fault;
 use serde_json::{Value, json};
-use testing::{FakeProvider, TestPaddock, TestSettings, on_both_engines};
+use testing::{FakeOperation, TestPaddock, TestSettings, on_both_engines};
 
 use crate::world::{cluster_path, deployment_path, names_field, refused};
 
 const CLUSTERS: &str = "/api/v1/clusters";
 
-async fn start(engine: testing::Engine) -> (TestPaddock, Arc<FakeProvider>) {
-    let provider = Arc::<FakeProvider>::default();
+async fn start(engine: testing::Engine) -> (TestPaddock, Arc<FakeOperation>) {
+    let provider = Arc::<FakeOperation>::default();
     let settings = TestSettings { provider: Some(provider.clone()), ..TestSettings::default() };
     (TestPaddock::start_with(engine, settings).await, provider)
 }
@@ -28,9 +29,9 @@ fn kubernetes() -> Value {
 }
 
 /// What the agent that was installed signs in with.
-fn agent(paddock: &TestPaddock, provider: &FakeProvider, id: &str) -> testing::Client {
+fn agent(paddock: &TestPaddock, provider: &FakeOperation, id: &str) -> testing::Client {
     let sites = provider.held();
-    let told = sites.of[&id.parse().unwrap()].agent.clone().unwrap();
+    let told = sites.agents[&Subject::Cluster(id.parse().unwrap())].clone();
     paddock.client.with_token(told.token.reveal())
 }
 
@@ -52,9 +53,9 @@ on_both_engines! {
         zoe.get(&path).await.expect(404);
         {
             let sites = provider.held();
-            let order = sites.of[&id.parse().unwrap()].order.clone().unwrap();
-            assert_eq!(order.secrets["kubeconfig"].reveal(), "a kubeconfig that nobody sees");
-            assert_eq!(order.secrets["pull_secret"].reveal(), "credentials that nobody sees");
+            let task = &sites.tasks[&Subject::Cluster(id.parse().unwrap())];
+            assert_eq!(task.kept["kubeconfig"].reveal(), "a kubeconfig that nobody sees");
+            assert_eq!(task.kept["pull_secret"].reveal(), "credentials that nobody sees");
         }
         let first = agent(&paddock, &provider, id);
         beat(&first).await;

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use model::operation::Subject;
 use reqwest::header::CONTENT_TYPE;
 use serde_json::{Value, json};
-use testing::{Answer, Client, Engine, FakeExecutor, FakeProbe, TestPaddock, TestSettings};
+use testing::{Answer, Client, Engine, FakeOperation, FakeProbe, TestPaddock, TestSettings};
 
 pub(crate) const SHOP: &str = "
 name: shop
@@ -33,7 +34,7 @@ entry_points: ['https://{{ environment.name }}.shop.local/{{ color }}']
 pub(crate) struct Shop {
     pub(crate) paddock: TestPaddock,
     pub(crate) ann: Client,
-    pub(crate) executor: Arc<FakeExecutor>,
+    pub(crate) executor: Arc<FakeOperation>,
     pub(crate) probe: Arc<FakeProbe>,
 }
 
@@ -107,7 +108,7 @@ impl Shop {
     /// Somebody else changes what was made for a resource.
     pub(crate) async fn break_by_hand(&self, id: &str, resource: &str) {
         let found = self.resource(id, resource).await;
-        let of = found["id"].as_str().unwrap().parse().unwrap();
+        let of = Subject::Resource(found["id"].as_str().unwrap().parse().unwrap());
         let mut held = self.executor.held();
         held.of.get_mut(&of).unwrap().insert("path".into(), json!("by hand"));
     }

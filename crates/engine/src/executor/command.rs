@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use model::Invalid;
 use model::deployment::{Deployment, NewDeployment, Restart, Spec, Status};
 use model::resource::Difference;
@@ -11,8 +12,8 @@ use model::template::with;
 use serde_json::{Map, Value, json};
 
 use super::deployment::{Deployments, amounts, cluster, is_of, link, texts};
-use super::{fault, going, labels, name_of, refused};
-use port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
+use super::{fault, labels, name_of, refused};
+use port::{Answer, Fault, Files, Observed, Operation, Outcome, Progress, Task};
 
 /// What a program gets if nothing is said.
 const CPU: &str = "100m";
@@ -24,28 +25,28 @@ const PATIENCE: u32 = 600;
 pub struct Commands {
     deployments: Deployments,
     /// Makes calls.
-    calls: Option<Arc<dyn Executor>>,
+    calls: Option<Arc<dyn Operation>>,
 }
 
 impl Commands {
     /// Programs are deployments that end; calls are made by somebody who speaks HTTP.
-    pub fn new(deployments: Deployments, calls: Option<Arc<dyn Executor>>) -> Self {
+    pub fn new(deployments: Deployments, calls: Option<Arc<dyn Operation>>) -> Self {
         Self { deployments, calls }
     }
 
-    fn calls(&self) -> Result<&dyn Executor, Fault> {
+    fn calls(&self) -> Result<&dyn Operation, Fault> {
         let none = || Fault::Refused("this server can't make calls".into());
         self.calls.as_deref().ok_or_else(none)
     }
 
-    async fn run(&self, task: &Task, wish: &with::Command) -> Result<Doing<Applied>, Fault> {
+    async fn run(&self, task: &Task, wish: &with::Command) -> Result<Progress<Outcome>, Fault> {
         let found = self.deployments.found(task).await?;
         let Some(now) = found.filter(|now| is_of(now, task)) else {
             return self.begin(task, wish).await;
         };
         let patience = wish.timeout_seconds.unwrap_or(PATIENCE);
         match now.status {
-            Status::Completed => Ok(Doing::Done(applied(&now))),
+            Status::Completed => Ok(Progress::Done(applied(&now))),
             Status::Failed => Err(Fault::Refused(now.status_reason)),
             Status::Deleting => {
                 Err(Fault::Refused("somebody has deleted its program before its end".into()))
@@ -55,7 +56,9 @@ impl Commands {
                 let why = format!("it took longer than {patience} s and was ended");
                 Err(Fault::Refused(why))
             }
-            status => Ok(going(format!("Its program is {status}: {}", now.status_reason))),
+            status => {
+                Ok(Progress::running(format!("Its program is {status}: {}", now.status_reason)))
+            }
         }
     }
 
@@ -65,13 +68,13 @@ impl Commands {
     }
 
     /// Has the program of this change run; the one of the change before goes first.
-    async fn begin(&self, task: &Task, wish: &with::Command) -> Result<Doing<Applied>, Fault> {
-        if let Doing::Going { words, percent } = self.deployments.destroy(task).await? {
-            return Ok(Doing::Going { words, percent });
+    async fn begin(&self, task: &Task, wish: &with::Command) -> Result<Progress<Outcome>, Fault> {
+        if let Progress::Running { message, percent } = self.deployments.destroy(task).await? {
+            return Ok(Progress::Running { message, percent });
         }
         let new = self.wanted(task, wish).await?;
         self.deployments.make(task, &new).await?;
-        Ok(going("Its program is asked for."))
+        Ok(Progress::running("Its program is asked for."))
     }
 
     async fn wanted(&self, task: &Task, wish: &with::Command) -> Result<NewDeployment, Fault> {
@@ -99,12 +102,12 @@ impl Commands {
         new.check("resources").map_err(|i| refused(&i))
     }
 
-    async fn apply_once(&self, task: &Task) -> Result<Doing<Applied>, Fault> {
+    async fn apply_once(&self, task: &Task) -> Result<Progress<Outcome>, Fault> {
         let wish: with::Command = with::read(&task.with).map_err(|i| refused(&i))?;
         if wish.is_call() {
             // It may have been a program before.
-            if let Doing::Going { words, percent } = self.deployments.destroy(task).await? {
-                return Ok(Doing::Going { words, percent });
+            if let Progress::Running { message, percent } = self.deployments.destroy(task).await? {
+                return Ok(Progress::Running { message, percent });
             }
             return self.calls()?.apply(task).await;
         }
@@ -119,26 +122,26 @@ impl Commands {
         {
             return Ok(false);
         }
-        Ok(matches!(self.deployments.destroy(task).await?, Doing::Done(())))
+        Ok(matches!(self.deployments.destroy(task).await?, Progress::Done(())))
     }
 
-    async fn destroy_once(&self, task: &Task) -> Result<Doing<()>, Fault> {
+    async fn destroy_once(&self, task: &Task) -> Result<Progress<()>, Fault> {
         if let Some(calls) = &self.calls
-            && let going @ Doing::Going { .. } = calls.destroy(task).await?
+            && let running @ Progress::Running { .. } = calls.destroy(task).await?
         {
-            return Ok(going);
+            return Ok(running);
         }
         self.deployments.destroy(task).await
     }
 }
 
-fn applied(now: &Deployment) -> Applied {
+fn applied(now: &Deployment) -> Outcome {
     let outputs = json!({"id": now.id, "name": now.name, "status": 0});
     let outputs = outputs.as_object().cloned().unwrap_or_default();
-    Applied { outputs, link: Some(link(now)) }
+    Outcome { outputs, link: Some(link(now)) }
 }
 
-impl Executor for Commands {
+impl Operation for Commands {
     fn validate(&self, with: &Map<String, Value>, files: &Files) -> Result<(), Invalid> {
         let told: with::Command = with::read(with)?;
         match &self.calls {
@@ -147,24 +150,32 @@ impl Executor for Commands {
         }
     }
 
-    fn plan<'a>(&'a self, _: &'a Task) -> Answer<'a, Doing<Vec<Difference>>> {
-        Box::pin(std::future::ready(Ok(Doing::Done(Vec::new()))))
+    fn plan<'a>(&'a self, _: &'a Task) -> Answer<'a, Progress<Vec<Difference>>> {
+        port::ready(Ok(Progress::Done(Vec::new())))
     }
 
-    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Applied>> {
+    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Outcome>> {
         Box::pin(self.apply_once(task))
     }
 
-    fn observe<'a>(&'a self, _: &'a Task) -> Answer<'a, Observed> {
+    fn observe<'a>(&'a self, _: &'a Task) -> Answer<'a, Progress<Observed>> {
         // That it has run stays true.
-        Box::pin(std::future::ready(Ok(Observed::default())))
+        port::ready(Ok(Progress::Done(Observed::default())))
     }
 
-    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<()>> {
+    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<()>> {
         Box::pin(self.destroy_once(task))
     }
 
     fn cancel<'a>(&'a self, task: &'a Task) -> Answer<'a, bool> {
         Box::pin(self.cancel_once(task))
+    }
+
+    fn changed<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, ()> {
+        let is_call = with::read(&task.with).is_ok_and(|told: with::Command| told.is_call());
+        match &self.calls {
+            Some(calls) if is_call => calls.changed(task),
+            _ => self.deployments.changed(task),
+        }
     }
 }

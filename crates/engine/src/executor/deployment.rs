@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use futures_util::future::BoxFuture;
 use model::deployment::{Deployment, NewDeployment, Restart, Spec, Status};
 use model::resource::{Difference, Link};
 use model::template::with;
@@ -11,9 +12,10 @@ use store::deployment::{Change, Limits};
 use store::{Db, Page, Read, Scope};
 
 use super::{
-    adopt, begin, differs, fault, found, going, gone, labels, linked, name_of, refused, set_link,
+    adopt, begin, differs, fault, found, gone, labels, linked, name_of, next_event, own, refused,
+    set_link,
 };
-use port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
+use port::{Answer, Fault, Files, Observed, Operation, Outcome, Progress, Task};
 
 /// The word for a deployment in links.
 const KIND: &str = "deployment";
@@ -36,7 +38,7 @@ impl Deployments {
         let Some(id) = linked::<DeploymentId>(&mut read, task, KIND).await? else {
             return Ok(None);
         };
-        let own = Scope::Organization(task.organization);
+        let own = own(task)?;
         found(store::deployment::get(&mut read, own, id).await)
     }
 
@@ -84,19 +86,21 @@ impl Deployments {
         }
     }
 
-    async fn apply_once(&self, task: &Task) -> Result<Doing<Applied>, Fault> {
+    async fn apply_once(&self, task: &Task) -> Result<Progress<Outcome>, Fault> {
         let wish: with::Deployment = with::read(&task.with).map_err(|i| refused(&i))?;
         let now = match self.found(task).await? {
-            Some(now) if now.status == Status::Deleting => return Ok(going("The old one goes.")),
+            Some(now) if now.status == Status::Deleting => {
+                return Ok(Progress::running("The old one goes."));
+            }
             // Somebody may have mended the cause.
             Some(now) if now.status == Status::Failed && !is_of(&now, task) => {
                 self.end(task, now.id).await?;
-                return Ok(going("The one that failed goes; it is made again."));
+                return Ok(Progress::running("The one that failed goes; it is made again."));
             }
             // What was taken over can't get another image in place.
             Some(now) if now.spec.image != wish.image => {
                 self.end(task, now.id).await?;
-                return Ok(going("It has another image; it goes and is made again."));
+                return Ok(Progress::running("It has another image; it goes and is made again."));
             }
             Some(now) => now,
             None => {
@@ -107,23 +111,23 @@ impl Deployments {
             }
         };
         if self.change(task, &now, &wish).await? {
-            return Ok(going("It is changed."));
+            return Ok(Progress::running("It is changed."));
         }
         match now.status {
-            Status::Running | Status::Completed => Ok(Doing::Done(applied(&now))),
+            Status::Running | Status::Completed => Ok(Progress::Done(applied(&now))),
             Status::Failed => Err(Fault::Refused(now.status_reason.clone())),
-            status => Ok(going(format!("It is {status}: {}", now.status_reason))),
+            status => Ok(Progress::running(format!("It is {status}: {}", now.status_reason))),
         }
     }
 
-    async fn destroy_once(&self, task: &Task) -> Result<Doing<()>, Fault> {
-        let Some(now) = self.found(task).await? else { return Ok(Doing::Done(())) };
+    async fn destroy_once(&self, task: &Task) -> Result<Progress<()>, Fault> {
+        let Some(now) = self.found(task).await? else { return Ok(Progress::Done(())) };
         if now.status != Status::Deleting {
             self.end(task, now.id).await?;
         }
         match self.found(task).await? {
-            None => Ok(Doing::Done(())),
-            Some(now) => Ok(going(now.status_reason)),
+            None => Ok(Progress::Done(())),
+            Some(now) => Ok(Progress::running(now.status_reason)),
         }
     }
 
@@ -132,11 +136,11 @@ impl Deployments {
             Some(now) => drift(task, &now)?,
             None => vec![gone(KIND, task)],
         };
-        Ok(Observed { drift, unexpected: Vec::new() })
+        Ok(Observed { drift, ..Observed::default() })
     }
 
-    async fn adopt_once(&self, task: &Task, what: &str) -> Result<Applied, Fault> {
-        let own = Scope::Organization(task.organization);
+    async fn adopt_once(&self, task: &Task, what: &str) -> Result<Outcome, Fault> {
+        let own = own(task)?;
         let mut read = self.db.read().await.map_err(fault)?;
         let found = match what.parse::<DeploymentId>() {
             Ok(id) => store::deployment::get(&mut read, own, id).await.map_err(fault)?,
@@ -191,7 +195,7 @@ fn drift(task: &Task, now: &Deployment) -> Result<Vec<Difference>, Fault> {
     Ok(drift)
 }
 
-fn applied(now: &Deployment) -> Applied {
+fn applied(now: &Deployment) -> Outcome {
     let outputs = json!({
         "id": now.id,
         "name": now.name,
@@ -201,7 +205,7 @@ fn applied(now: &Deployment) -> Applied {
         "endpoints": now.endpoints,
     });
     let outputs = outputs.as_object().cloned().unwrap_or_default();
-    Applied { outputs, link: Some(link(now)) }
+    Outcome { outputs, link: Some(link(now)) }
 }
 
 pub(super) fn link(to: &Deployment) -> Link {
@@ -259,7 +263,7 @@ pub(super) fn texts(env: &BTreeMap<String, Value>) -> BTreeMap<String, String> {
 
 /// The cluster of that name or id.
 pub(super) async fn cluster(read: &mut Read, task: &Task, named: &str) -> Result<ClusterId, Fault> {
-    let own = Scope::Organization(task.organization);
+    let own = own(task)?;
     if let Ok(id) = named.parse::<ClusterId>() {
         return store::cluster::get(read, own, id).await.map(|one| one.id).map_err(fault);
     }
@@ -269,32 +273,36 @@ pub(super) async fn cluster(read: &mut Read, task: &Task, named: &str) -> Result
     found.ok_or_else(|| Fault::Refused(format!("with.cluster: there is no cluster {named}")))
 }
 
-impl Executor for Deployments {
+impl Operation for Deployments {
     fn validate(&self, with: &Map<String, Value>, _: &Files) -> Result<(), Invalid> {
         with::read::<with::Deployment>(with).map(drop)
     }
 
-    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Vec<Difference>>> {
+    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Vec<Difference>>> {
         Box::pin(async move {
-            let Some(now) = self.found(task).await? else { return Ok(Doing::Done(Vec::new())) };
+            let Some(now) = self.found(task).await? else { return Ok(Progress::Done(Vec::new())) };
             let task = Task { applied: Some(task.with.clone()), ..task.clone() };
-            drift(&task, &now).map(Doing::Done)
+            drift(&task, &now).map(Progress::Done)
         })
     }
 
-    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Applied>> {
+    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Outcome>> {
         Box::pin(self.apply_once(task))
     }
 
-    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Observed> {
-        Box::pin(self.observe_once(task))
+    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Observed>> {
+        Box::pin(async { self.observe_once(task).await.map(Progress::Done) })
     }
 
-    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<()>> {
+    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<()>> {
         Box::pin(self.destroy_once(task))
     }
 
-    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Applied> {
+    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Outcome> {
         Box::pin(self.adopt_once(task, what))
+    }
+
+    fn changed<'a>(&'a self, _: &'a Task) -> BoxFuture<'a, ()> {
+        next_event(&self.db)
     }
 }

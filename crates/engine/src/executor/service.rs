@@ -1,5 +1,6 @@
 //! Instances of managed services that belong to environments.
 
+use futures_util::future::BoxFuture;
 use model::instance::{Instance, Status};
 use model::kind::Kind;
 use model::resource::{Difference, Link};
@@ -8,10 +9,12 @@ use model::{InstanceId, Invalid};
 use serde_json::{Map, Value, json};
 use store::{Db, Page, Scope};
 
-use super::{adopt, begin, differs, fault, found, going, gone, linked, name_of, refused, set_link};
+use super::{
+    adopt, begin, differs, fault, found, gone, linked, name_of, next_event, own, refused, set_link,
+};
 use crate::instance::asking::{self, Asker, Refused, Wanted};
 use crate::rules::Rules;
-use port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Task};
+use port::{Answer, Fault, Files, Observed, Operation, Outcome, Progress, Task};
 
 /// The word for an instance in links.
 const KIND: &str = "instance";
@@ -31,7 +34,7 @@ impl Services {
     async fn found(&self, task: &Task) -> Result<Option<Instance>, Fault> {
         let mut read = self.db.read().await.map_err(fault)?;
         let Some(id) = linked::<InstanceId>(&mut read, task, KIND).await? else { return Ok(None) };
-        let own = Scope::Organization(task.organization);
+        let own = own(task)?;
         found(store::instance::get(&mut read, own, id).await)
     }
 
@@ -62,7 +65,7 @@ impl Services {
         Ok(())
     }
 
-    async fn apply_once(&self, task: &Task) -> Result<Doing<Applied>, Fault> {
+    async fn apply_once(&self, task: &Task) -> Result<Progress<Outcome>, Fault> {
         let wish: with::Service = with::read(&task.with).map_err(|i| refused(&i))?;
         let catalog = self.rules.catalog();
         let kind = catalog.kind(&wish.kind).ok_or_else(|| {
@@ -71,28 +74,28 @@ impl Services {
         })?;
         let Some(now) = self.found(task).await? else {
             self.make(task, kind, &wish).await?;
-            return Ok(going("It is asked for."));
+            return Ok(Progress::running("It is asked for."));
         };
         match now.status {
-            Status::Ready => Ok(Doing::Done(applied(kind, &now))),
+            Status::Ready => Ok(Progress::Done(applied(kind, &now))),
             // Somebody may have mended the cause.
             Status::Failed if now.status_since < task.since => {
                 self.end(task, &now).await?;
-                Ok(going("The one that failed goes; it is made again."))
+                Ok(Progress::running("The one that failed goes; it is made again."))
             }
             Status::Failed => Err(Fault::Refused(now.status_reason.clone())),
-            status if status.is_leaving() => Ok(going("The old one goes.")),
-            status => Ok(going(format!("It is {status}: {}", now.status_reason))),
+            status if status.is_leaving() => Ok(Progress::running("The old one goes.")),
+            status => Ok(Progress::running(format!("It is {status}: {}", now.status_reason))),
         }
     }
 
-    async fn destroy_once(&self, task: &Task) -> Result<Doing<()>, Fault> {
-        let Some(now) = self.found(task).await? else { return Ok(Doing::Done(())) };
+    async fn destroy_once(&self, task: &Task) -> Result<Progress<()>, Fault> {
+        let Some(now) = self.found(task).await? else { return Ok(Progress::Done(())) };
         if now.status.is_leaving() {
-            return Ok(going(now.status_reason));
+            return Ok(Progress::running(now.status_reason));
         }
         self.end(task, &now).await?;
-        Ok(going("Its deletion was asked for."))
+        Ok(Progress::running("Its deletion was asked for."))
     }
 
     async fn end(&self, task: &Task, now: &Instance) -> Result<(), Fault> {
@@ -113,12 +116,12 @@ impl Services {
             }
             Some(_) => Vec::new(),
         };
-        Ok(Observed { drift, unexpected: Vec::new() })
+        Ok(Observed { drift, ..Observed::default() })
     }
 
-    async fn adopt_once(&self, task: &Task, what: &str) -> Result<Applied, Fault> {
+    async fn adopt_once(&self, task: &Task, what: &str) -> Result<Outcome, Fault> {
         let wish: with::Service = with::read(&task.with).map_err(|i| refused(&i))?;
-        let own = Scope::Organization(task.organization);
+        let own = own(task)?;
         let mut read = self.db.read().await.map_err(fault)?;
         let (id, name) = match what.parse::<InstanceId>() {
             Ok(id) => (Some(id), None),
@@ -132,7 +135,7 @@ impl Services {
             Fault::Refused(format!("there is no instance {what} of the kind {}", wish.kind))
         })?;
         adopt(&self.db, task, &link(&found)).await?;
-        Ok(Applied { outputs: Map::new(), link: Some(link(&found)) })
+        Ok(Outcome { outputs: Map::new(), link: Some(link(&found)) })
     }
 }
 
@@ -160,7 +163,7 @@ fn smallest(kind: &Kind, of: &str) -> Result<String, Fault> {
     })
 }
 
-fn applied(kind: &Kind, now: &Instance) -> Applied {
+fn applied(kind: &Kind, now: &Instance) -> Outcome {
     let mut outputs = Map::new();
     for (name, value) in [
         ("id", json!(now.id)),
@@ -175,14 +178,14 @@ fn applied(kind: &Kind, now: &Instance) -> Applied {
     }
     // As the kind's own API calls it.
     outputs.insert(kind.words.host.clone(), json!(now.host));
-    Applied { outputs, link: Some(link(now)) }
+    Outcome { outputs, link: Some(link(now)) }
 }
 
 fn link(to: &Instance) -> Link {
     Link { kind: KIND.into(), id: to.id.to_string() }
 }
 
-impl Executor for Services {
+impl Operation for Services {
     fn validate(&self, with: &Map<String, Value>, _: &Files) -> Result<(), Invalid> {
         let told: with::Service = with::read(with)?;
         if self.rules.catalog().kind(&told.kind).is_some() {
@@ -191,23 +194,27 @@ impl Executor for Services {
         Err(Invalid::new("with.kind", format!("the catalog has no kind {}", told.kind)))
     }
 
-    fn plan<'a>(&'a self, _: &'a Task) -> Answer<'a, Doing<Vec<Difference>>> {
-        Box::pin(std::future::ready(Ok(Doing::Done(Vec::new()))))
+    fn plan<'a>(&'a self, _: &'a Task) -> Answer<'a, Progress<Vec<Difference>>> {
+        port::ready(Ok(Progress::Done(Vec::new())))
     }
 
-    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Applied>> {
+    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Outcome>> {
         Box::pin(self.apply_once(task))
     }
 
-    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Observed> {
-        Box::pin(self.observe_once(task))
+    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Observed>> {
+        Box::pin(async { self.observe_once(task).await.map(Progress::Done) })
     }
 
-    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<()>> {
+    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<()>> {
         Box::pin(self.destroy_once(task))
     }
 
-    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Applied> {
+    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Outcome> {
         Box::pin(self.adopt_once(task, what))
+    }
+
+    fn changed<'a>(&'a self, _: &'a Task) -> BoxFuture<'a, ()> {
+        next_event(&self.db)
     }
 }

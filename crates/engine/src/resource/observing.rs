@@ -10,7 +10,7 @@ use store::Scope;
 
 use super::Resources;
 use crate::{Error, Reconcile as _};
-use port::{Fault, Observed};
+use port::{Fault, Observed, Progress};
 
 /// How soon to look again at what could not be looked at.
 const TRY_AGAIN: Duration = Duration::from_secs(30);
@@ -19,21 +19,22 @@ impl Resources {
     /// One look at a resource that this server holds.
     pub(super) async fn observe(&self, one: &Resource, of: &Environment) -> Result<Next, Error> {
         let Some(executor) = self.executors.get(one.node.executor) else {
-            return Ok(self.soon(self.executors.observe_every));
+            return Ok(self.operations.soon(self.executors.observe_every));
         };
-        let seen = match self.task(one, of, None).await? {
+        let seen = match self.begun(one, of, "observe").await? {
             Ok(task) => executor.observe(&task).await,
             Err(fault) => Err(fault),
         };
         match seen {
-            Ok(seen) => self.take_in(one, of, seen).await,
+            Ok(Progress::Running { .. }) => Ok(self.operations.wait(executor, one.id.into())),
+            Ok(Progress::Done(seen)) => self.take_in(one, of, seen).await,
             Err(fault) => {
                 let (Fault::Refused(why) | Fault::Unavailable(why)) = &fault;
                 tracing::warn!(resource = %one.id, why, "it can't be looked at");
                 self.explain(one, &format!("It could not be looked at: {why}"), one.progress)
                     .await?;
-                self.let_go(one.id).await?;
-                Ok(self.soon(TRY_AGAIN))
+                self.operations.let_go(one.id.into()).await?;
+                Ok(self.operations.soon(TRY_AGAIN))
             }
         }
     }
@@ -61,7 +62,7 @@ impl Resources {
             now.status_reason = reason;
             store::resource::set_observed(&mut tx, &now).await?;
         }
-        store::resource::let_go(&mut tx, now.id, &self.executors.server).await?;
+        self.operations.release(&mut tx, now.id.into()).await?;
         tx.commit().await?;
         if to == Status::Drifted && of.on_drift == OnDrift::Repair {
             self.repair(&now).await?;

@@ -1,6 +1,7 @@
 //! The steps of a resource: found out, made or changed, taken away, stopped.
 
 use std::ops::ControlFlow::{self, Break, Continue};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::entropy;
@@ -12,10 +13,10 @@ use model::work::Next;
 use serde_json::{Map, Value};
 use store::Tx;
 
-use super::{ASK_AGAIN, Resources};
+use super::Resources;
 use crate::Error;
 use crate::environment::pend;
-use port::{Applied, Doing, Executor, Fault, Task};
+use port::{Fault, Operation, Outcome, Progress, Task};
 
 /// How long a foreign system may be away before the step has failed.
 const PATIENCE: Duration = Duration::from_hours(1);
@@ -38,52 +39,85 @@ impl Resources {
             }
             let missing = Reason::BackendNotConfigured { executor: one.node.executor };
             self.explain(one, &missing.to_string(), one.progress).await?;
-            return Ok(self.soon(UNSET));
+            return Ok(self.operations.soon(UNSET));
         };
         match one.status {
-            Status::Planning => self.find_out(one, of, executor).await,
-            Status::Applying => self.make(one, of, executor).await,
-            _ => self.take_away(one, of, executor).await,
+            Status::Planning => self.plan(one, of, executor).await,
+            Status::Applying => self.apply(one, of, executor).await,
+            _ => self.destroy(one, of, executor).await,
         }
     }
 
-    async fn find_out(
+    async fn plan(
         &self,
         one: &Resource,
         of: &Environment,
-        executor: &dyn Executor,
+        executor: &Arc<dyn Operation>,
     ) -> Result<Next, Error> {
+        let (id, step) = (one.id.into(), step("plan", one));
+        let task = match self.operations.running(id, &step) {
+            Some(task) => task,
+            None => match self.planned(one, of, executor).await? {
+                Continue(task) => self.operations.start(task, &step),
+                Break(next) => return Ok(next),
+            },
+        };
+        let planned = executor.plan(&task).await;
+        if let Ok(Progress::Done(differences)) = &planned {
+            for one in differences {
+                task.log.say(in_words(one));
+            }
+        }
+        match self.ended(one, executor, &task, planned).await? {
+            Continue(_) => self.begin(one, task.with.clone()).await,
+            Break(next) => Ok(next),
+        }
+    }
+
+    /// The task of a plan; when to look again if the resource needs none.
+    async fn planned(
+        &self,
+        one: &Resource,
+        of: &Environment,
+        executor: &Arc<dyn Operation>,
+    ) -> Result<ControlFlow<Next, Task>, Error> {
         let with = match self.filled(one, of).await? {
             Ok(with) => with,
-            Err(invalid) => return self.fail(one, &invalid.to_string()).await,
+            Err(invalid) => return self.fail(one, &invalid.to_string()).await.map(Break),
         };
         if is_already_so(one, &with) {
-            return self.applied(one, with, None).await;
+            return self.applied(one, with, None).await.map(Break);
         }
         // What others give may have come out so that it can't be changed in place.
         let must_go = one.applied.as_ref().is_some_and(|applied| {
             one.act == Act::Update && template::is_replaced(one.node.executor, applied, &with)
         });
         if one.act == Act::Replace || must_go {
-            return self.replace(one).await;
+            return self.replace(one).await.map(Break);
         }
         let task = match self.task(one, of, Some(with)).await? {
             Ok(task) => task,
-            Err(fault) => return self.fault(one, &fault).await,
+            Err(fault) => return self.fault(one, &fault).await.map(Break),
         };
-        if let Err(invalid) = executor.validate(&task.with, &task.files) {
-            return self.fail(one, &invalid.to_string()).await;
+        match executor.validate(&task.with, &task.files) {
+            Ok(()) => Ok(Continue(task)),
+            Err(invalid) => self.fail(one, &invalid.to_string()).await.map(Break),
         }
-        let planned = executor.plan(&task).await;
-        if let Ok(Doing::Done(differences)) = &planned {
-            for one in differences {
-                task.log.say(in_words(one));
-            }
+    }
+
+    /// The task of a step that is told what the resource was last told.
+    pub(super) async fn begun(
+        &self,
+        one: &Resource,
+        of: &Environment,
+        call: &str,
+    ) -> Result<Result<Arc<Task>, Fault>, Error> {
+        let step = step(call, one);
+        if let Some(task) = self.operations.running(one.id.into(), &step) {
+            return Ok(Ok(task));
         }
-        match self.ended(one, executor, &task, planned).await? {
-            Continue(_) => self.begin(one, task.with).await,
-            Break(next) => Ok(next),
-        }
+        let task = self.task(one, of, None).await?;
+        Ok(task.map(|task| self.operations.start(task, &step)))
     }
 
     async fn begin(&self, one: &Resource, with: Map<String, Value>) -> Result<Next, Error> {
@@ -106,19 +140,25 @@ impl Resources {
         Ok(Next::Again)
     }
 
-    async fn make(
+    async fn apply(
         &self,
         one: &Resource,
         of: &Environment,
-        executor: &dyn Executor,
+        executor: &Arc<dyn Operation>,
     ) -> Result<Next, Error> {
-        let with = match self.filled(one, of).await? {
-            Ok(with) => with,
-            Err(invalid) => return self.fail(one, &invalid.to_string()).await,
-        };
-        let mut task = match self.task(one, of, Some(with)).await? {
-            Ok(task) => task,
-            Err(fault) => return self.fault(one, &fault).await,
+        let step = step("apply", one);
+        let task = match self.operations.running(one.id.into(), &step) {
+            Some(task) => task,
+            None => {
+                let with = match self.filled(one, of).await? {
+                    Ok(with) => with,
+                    Err(invalid) => return self.fail(one, &invalid.to_string()).await,
+                };
+                match self.task(one, of, Some(with)).await? {
+                    Ok(task) => self.operations.start(task, &step),
+                    Err(fault) => return self.fault(one, &fault).await,
+                }
+            }
         };
         // What is linked was taken over by an earlier call.
         let adopted = match one.adopt.as_ref().filter(|_| one.link.is_none()) {
@@ -126,34 +166,33 @@ impl Resources {
             None => Ok(None),
         };
         let made = match adopted {
-            Ok(found) => {
-                if let Some(found) = found {
-                    (task.outputs, task.link) = (found.outputs, found.link);
-                }
+            Ok(Some(Outcome { outputs, link })) => {
+                let task = Task { outputs, link, ..Task::clone(&task) };
                 executor.apply(&task).await
             }
+            Ok(None) => executor.apply(&task).await,
             Err(fault) => Err(fault),
         };
         match self.ended(one, executor, &task, made).await? {
-            Continue(made) => self.applied(one, task.with, Some(made)).await,
+            Continue(made) => self.applied(one, task.with.clone(), Some(made)).await,
             Break(next) => Ok(next),
         }
     }
 
-    async fn take_away(
+    async fn destroy(
         &self,
         one: &Resource,
         of: &Environment,
-        executor: &dyn Executor,
+        executor: &Arc<dyn Operation>,
     ) -> Result<Next, Error> {
-        let task = match self.task(one, of, None).await? {
+        let task = match self.begun(one, of, "destroy").await? {
             Ok(task) => task,
             Err(fault) => return self.fault(one, &fault).await,
         };
         let mut destroyed = executor.destroy(&task).await;
         // What was refused before anything was made needs nobody who takes it away.
         if !one.is_touched() && matches!(destroyed, Err(Fault::Refused(_))) {
-            destroyed = Ok(Doing::Done(()));
+            destroyed = Ok(Progress::Done(()));
         }
         match self.ended(one, executor, &task, destroyed).await? {
             Continue(()) => self.gone(one).await,
@@ -165,21 +204,21 @@ impl Resources {
     async fn ended<T>(
         &self,
         one: &Resource,
-        executor: &dyn Executor,
+        executor: &Arc<dyn Operation>,
         task: &Task,
-        outcome: Result<Doing<T>, Fault>,
+        outcome: Result<Progress<T>, Fault>,
     ) -> Result<ControlFlow<Next, T>, Error> {
-        // What was made half-way must not be forgotten, however that ended, and what an executor needs
-        // to find its work again must be kept before it does any.
-        match self.sealed(executor, task).await {
-            Ok(sealed) => self.keep(task, &sealed).await?,
-            Err(fault) => return self.fault(one, &fault).await.map(Break),
+        if let Err(fault) = self.operations.keep(&**executor, task).await? {
+            return self.fault(one, &fault).await.map(Break);
         }
         match outcome {
-            Ok(Doing::Done(done)) => Ok(Continue(done)),
-            Ok(Doing::Going { words, percent }) => {
-                self.explain(one, &words, percent.map_or(one.progress, i64::from)).await?;
-                Ok(Break(self.soon(ASK_AGAIN)))
+            Ok(Progress::Running { message, percent }) => {
+                self.explain(one, &message, percent.map_or(one.progress, i64::from)).await?;
+                Ok(Break(self.operations.wait(executor, task.id)))
+            }
+            Ok(Progress::Done(done)) => {
+                self.operations.end(task.id);
+                Ok(Continue(done))
             }
             Err(fault) => self.fault(one, &fault).await.map(Break),
         }
@@ -190,28 +229,27 @@ impl Resources {
         &self,
         one: &Resource,
         of: &Environment,
-        executor: Option<&dyn Executor>,
+        executor: Option<&Arc<dyn Operation>>,
     ) -> Result<Next, Error> {
         if let Some(executor) = executor {
-            let task = match self.task(one, of, None).await? {
+            let task = match self.begun(one, of, "cancel").await? {
                 Ok(task) => task,
                 Err(fault) => return self.fault(one, &fault).await,
             };
             let stopped = executor.cancel(&task).await;
-            match self.sealed(executor, &task).await {
-                Ok(sealed) => self.keep(&task, &sealed).await?,
-                Err(fault) => tracing::warn!(resource = %one.id, %fault, "what is kept is old"),
+            if let Err(fault) = self.operations.keep(&**executor, &task).await? {
+                tracing::warn!(resource = %one.id, %fault, "executor state not persisted");
             }
             match stopped {
                 Ok(true) => {}
                 Ok(false) => {
-                    self.explain(one, "It is being stopped.", one.progress).await?;
-                    return Ok(self.soon(ASK_AGAIN));
+                    self.explain(one, "Stopping.", one.progress).await?;
+                    return Ok(self.operations.wait(executor, task.id));
                 }
                 Err(fault) => {
                     self.explain(one, &format!("It can't be stopped yet: {fault}"), one.progress)
                         .await?;
-                    return Ok(self.soon(Duration::from_secs(2)));
+                    return Ok(self.operations.soon(Duration::from_secs(2)));
                 }
             }
         }
@@ -230,14 +268,14 @@ impl Resources {
         now.aim(None, Act::Destroy);
         now.attempts = 0;
         pend(tx, &mut now, reason).await?;
-        Ok(store::resource::let_go(tx, now.id, &self.executors.server).await?)
+        self.operations.release(tx, now.id.into()).await
     }
 
     async fn applied(
         &self,
         one: &Resource,
         with: Map<String, Value>,
-        made: Option<Applied>,
+        made: Option<Outcome>,
     ) -> Result<Next, Error> {
         let Some((mut tx, mut now)) = self.still(one).await? else { return Ok(Next::Again) };
         let reason =
@@ -255,7 +293,7 @@ impl Resources {
         now.drift.clear();
         now.observed_at = Some(tx.now());
         store::resource::advance(&mut tx, &mut now, Status::Applied, reason).await?;
-        store::resource::let_go(&mut tx, now.id, &self.executors.server).await?;
+        self.operations.release(&mut tx, now.id.into()).await?;
         tx.commit().await?;
         Ok(Next::Again)
     }
@@ -271,7 +309,7 @@ impl Resources {
         (now.print, now.applied, now.tried, now.link) = (None, None, None, None);
         (now.act, now.attempts, now.progress) = (Act::Create, 0, 0);
         (now.outputs, now.node.needs) = (Map::new(), None);
-        store::resource::secret::forget(&mut tx, now.id).await?;
+        store::operation::secret::forget(&mut tx, now.id).await?;
         let reason = "What it was is gone; it is made again.";
         store::resource::advance(&mut tx, &mut now, Status::Planning, reason).await?;
         tx.commit().await?;
@@ -280,6 +318,7 @@ impl Resources {
 
     /// It can't be done like this, or not now.
     async fn fault(&self, one: &Resource, fault: &Fault) -> Result<Next, Error> {
+        self.operations.end(one.id.into());
         let why = match fault {
             Fault::Refused(why) => return self.fail(one, why).await,
             Fault::Unavailable(why) => why,
@@ -298,12 +337,12 @@ impl Resources {
         now.status_reason.clear();
         store::resource::explain(&mut tx, &mut now, &words, progress).await?;
         tx.commit().await?;
-        Ok(self.soon(wait))
+        Ok(self.operations.soon(wait))
     }
 
     async fn fail(&self, one: &Resource, why: &str) -> Result<Next, Error> {
         let Some((mut tx, mut now)) = self.still(one).await? else { return Ok(Next::Again) };
-        store::resource::log::append(&mut tx, now.id, &[why.to_owned()]).await?;
+        store::operation::log::append(&mut tx, now.id, &[why.to_owned()]).await?;
         if now.act == Act::Destroy && now.status != Status::Destroying {
             self.doomed(&mut tx, now, &format!("It failed, and shall go: {why}")).await?;
             tx.commit().await?;
@@ -311,7 +350,7 @@ impl Resources {
         }
         now.attempts += 1;
         store::resource::advance(&mut tx, &mut now, Status::Failed, why).await?;
-        store::resource::let_go(&mut tx, now.id, &self.executors.server).await?;
+        self.operations.release(&mut tx, now.id.into()).await?;
         tx.commit().await?;
         Ok(Next::Rest)
     }
@@ -331,6 +370,11 @@ impl Resources {
         }
         Ok(())
     }
+}
+
+/// Names a step of a resource: while its call is running, its task stays the same.
+fn step(call: &str, one: &Resource) -> String {
+    format!("{call} {} {}", one.generation, one.status_since)
 }
 
 /// Is there nothing to do after all? What others give may have come out the same.

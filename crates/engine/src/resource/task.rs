@@ -1,21 +1,19 @@
-//! What an executor is told of a resource, and keeping what it says.
+//! The task of a resource's step.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::Invalid;
 use model::environment::Environment;
-use model::event::Actor;
 use model::resource::Resource;
 use model::template::{Context, fill, parameters};
 use serde_json::{Map, Value};
-use store::resource::{log, secret};
 use store::{Read, Tx};
 
 use super::Resources;
 use crate::held::Held;
 use crate::{Error, Reconcile as _, environment};
-use port::{Fault, Files, Log, Task};
+use port::{Fault, Files, Task};
 
 impl Resources {
     /// What the executor is told: with `with`, or with what it was last told.
@@ -27,24 +25,18 @@ impl Resources {
     ) -> Result<Result<Task, Fault>, Error> {
         let mut read = self.db.read().await?;
         let files = files(&mut read, one, of).await?;
-        let sealed = secret::all(&mut read, one.id).await?;
         drop(read);
-        let mut kept = BTreeMap::new();
-        for (name, sealed) in sealed {
-            match self.executors.seal.open(&secret::purpose(one.id, &name), &sealed).await {
-                Ok(open) => kept.insert(name, open),
-                Err(fault) => return Ok(Err(fault)),
-            };
-        }
+        let kept = match self.operations.open(one.id.into()).await? {
+            Ok(kept) => kept,
+            Err(fault) => return Ok(Err(fault)),
+        };
         let told = || one.applied.clone().or_else(|| one.tried.clone());
         let with = with.or_else(told).unwrap_or_else(|| one.node.with.clone());
+        let environment =
+            port::Environment { id: of.id, name: of.name.clone(), user: of.created_by };
         Ok(Ok(Task {
-            id: one.id,
-            name: one.node.name.clone(),
-            environment: of.id,
-            environment_name: of.name.clone(),
-            organization: of.organization_id,
-            user: of.created_by,
+            organization: Some(of.organization_id),
+            environment: Some(environment),
             with,
             applied: one.applied.clone(),
             outputs: one.outputs.clone(),
@@ -54,7 +46,7 @@ impl Resources {
             key: format!("{}-{}", one.id, one.generation),
             since: one.status_since,
             fence: one.fence,
-            log: Log::default(),
+            ..Task::new(one.id, &one.node.name)
         }))
     }
 
@@ -83,36 +75,6 @@ impl Resources {
             outputs,
         };
         Ok(fill(&one.node, &context))
-    }
-
-    /// Encrypts what the executor has us keep by now.
-    pub(super) async fn sealed(
-        &self,
-        executor: &dyn port::Executor,
-        task: &Task,
-    ) -> Result<BTreeMap<String, String>, Fault> {
-        let mut sealed = BTreeMap::new();
-        for (name, secret) in executor.keep(task).await? {
-            let purpose = secret::purpose(task.id, &name);
-            sealed.insert(name, self.executors.seal.seal(&purpose, &secret).await?);
-        }
-        Ok(sealed)
-    }
-
-    /// Keeps what was said and what shall be kept, however the call ended.
-    pub(super) async fn keep(
-        &self,
-        task: &Task,
-        sealed: &BTreeMap<String, String>,
-    ) -> Result<(), Error> {
-        let lines = task.log.take();
-        if lines.is_empty() && sealed.is_empty() {
-            return Ok(());
-        }
-        let mut tx = self.db.begin(Actor::Worker(Self::NAME)).await?;
-        secret::set(&mut tx, task.id, task.fence, sealed).await?;
-        log::append(&mut tx, task.id, &lines).await?;
-        Ok(tx.commit().await?)
     }
 
     /// A transaction in which the resource is what it was and stays that; none if it no longer is.

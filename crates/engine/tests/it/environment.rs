@@ -203,7 +203,7 @@ on_both_engines! {
         // What one gives, the other is told.
         let settings = shop.resource(id, "settings").await;
         assert_eq!(settings.applied.unwrap()["values"]["base"], "made/base");
-        let log = store::resource::log::list(
+        let log = store::operation::log::list(
             &mut shop.world.db.read().await.unwrap(), settings.id, 0, 100,
         ).await.unwrap();
         assert!(log.iter().any(|line| line.line == "settings is made"), "{log:?}");
@@ -240,7 +240,7 @@ on_both_engines! {
         assert!(shop.world.fleet.executor.held().of.is_empty());
         assert!(shop.resources(id).await.is_empty());
         let mut read = shop.world.db.read().await.unwrap();
-        for sql in ["SELECT COUNT(*) FROM resource_secret", "SELECT COUNT(*) FROM environment_template"] {
+        for sql in ["SELECT COUNT(*) FROM operation_secret", "SELECT COUNT(*) FROM environment_template"] {
             assert_eq!(read.number(sql, &[]).await.unwrap(), 0, "{sql}");
         }
         drop(read);

@@ -104,18 +104,18 @@ on_both_engines! {
         let base = shop.resource(id, "base").await;
         let life = Duration::from_secs(20);
         let mut tx = shop.begin().await;
-        let first = resource::hold(&mut tx, base.id, "first", life).await.unwrap().unwrap();
-        assert_eq!(resource::hold(&mut tx, base.id, "second", life).await.unwrap(), None);
-        assert_eq!(resource::hold(&mut tx, base.id, "first", life).await.unwrap(), Some(first));
+        let first = store::operation::hold(&mut tx, base.id, "first", life).await.unwrap().unwrap();
+        assert_eq!(store::operation::hold(&mut tx, base.id, "second", life).await.unwrap(), None);
+        assert_eq!(store::operation::hold(&mut tx, base.id, "first", life).await.unwrap(), Some(first));
         tx.commit().await.unwrap();
         shop.clock.advance(Duration::from_secs(21));
         let mut tx = shop.begin().await;
-        let second = resource::hold(&mut tx, base.id, "second", life).await.unwrap().unwrap();
+        let second = store::operation::hold(&mut tx, base.id, "second", life).await.unwrap().unwrap();
         assert_eq!(second, first + 1);
         tx.commit().await.unwrap();
         let kept = [("state".to_owned(), "sealed".to_owned())].into();
         let mut tx = shop.begin().await;
-        let late = resource::secret::set(&mut tx, base.id, first, &kept).await;
+        let late = store::operation::secret::set(&mut tx, base.id, first, &kept).await;
         assert!(matches!(late, Err(store::Error::Conflict(_))), "{late:?}");
         drop(tx);
         let mut tx = shop.begin().await;
@@ -125,7 +125,7 @@ on_both_engines! {
         assert!(matches!(late, Err(store::Error::Conflict(_))), "{late:?}");
         drop(tx);
         let mut tx = shop.begin().await;
-        resource::secret::set(&mut tx, base.id, second, &kept).await.unwrap();
+        store::operation::secret::set(&mut tx, base.id, second, &kept).await.unwrap();
         tx.commit().await.unwrap();
     }
 }

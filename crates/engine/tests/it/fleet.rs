@@ -14,7 +14,7 @@ use model::instance::{Charge, Detail, Instance, NewInstance, Status};
 use model::kind::Catalog;
 use server::Parts;
 use store::{Db, Page, Scope, instance};
-use testing::{FakeDns, FakeExecutor, FakeProbe, FakeProvider, FakeSeal, FakeSso, rows};
+use testing::{FakeDns, FakeOperation, FakeProbe, FakeSeal, FakeSso, rows};
 
 use crate::probe::until;
 use crate::world::World;
@@ -25,8 +25,8 @@ pub(crate) struct Fleet {
     pub(crate) dns: Arc<FakeDns>,
     pub(crate) sso: Arc<FakeSso>,
     pub(crate) seal: Arc<FakeSeal>,
-    pub(crate) provider: Arc<FakeProvider>,
-    pub(crate) executor: Arc<FakeExecutor>,
+    pub(crate) provider: Arc<FakeOperation>,
+    pub(crate) executor: Arc<FakeOperation>,
     pub(crate) probe: Arc<FakeProbe>,
     /// Executors that the server does not have.
     pub(crate) missing: Vec<model::template::Executor>,
@@ -72,7 +72,7 @@ impl Fleet {
 
     /// Providers of clusters.
     pub(crate) fn providers(&self) -> Providers {
-        testing::providers(&self.provider, self.seal.clone(), "http://paddock.test")
+        testing::providers(&self.provider, self.seal.clone(), "http://paddock.test", "test")
     }
 
     pub(crate) fn outside(&self) -> Outside {

@@ -70,6 +70,13 @@ Example:
     /// Has a cluster that failed be tried again
     #[command(after_help = "Example:\n  paddock cluster retry cloud --wait")]
     Retry(condition::Retry),
+    /// Cancel what the provider of a cluster is doing to create it
+    #[command(after_help = "Example:\n  paddock cluster cancel cloud")]
+    Cancel {
+        /// Its name or its id
+        #[arg(value_name = "NAME-OR-ID")]
+        which: String,
+    },
     /// Deletes a cluster on which nothing runs any more
     #[command(
         visible_alias = "rm",
@@ -121,6 +128,7 @@ pub(crate) async fn run(command: Command, api: &Api, printer: &mut Printer) -> R
         Command::Register(args) => register::run(args, api, printer).await,
         Command::Drain(args) => condition::drain(args, api, printer).await,
         Command::Retry(args) => condition::retry(args, api, printer).await,
+        Command::Cancel { which } => condition::cancel(api, printer, &which).await,
         Command::List { limit } => list(api, printer, limit.limit).await,
         Command::Show { which } => show(api, printer, &which).await,
         Command::Token(args) => token::run(args, api, printer).await,

@@ -19,12 +19,12 @@ use super::outside::guard;
 use crate::settings::Settings;
 
 /// One executor, and what it carries out.
-type Set = (Executor, Arc<dyn port::Executor>);
+type Set = (Executor, Arc<dyn port::Operation>);
 
 /// Executors in external systems, as far as they are set up.
 pub(super) struct Built {
     pub(super) external: Vec<Set>,
-    pub(super) calls: Arc<dyn port::Executor>,
+    pub(super) calls: Arc<dyn port::Operation>,
     pub(super) probe: Arc<dyn Probe>,
 }
 

@@ -13,9 +13,9 @@ use port::Seal;
 use crate::settings::Settings;
 
 /// Puts them together; nobody if agents would not know where this server is, or what they are.
-pub(super) fn build(settings: &Settings, seal: Arc<dyn Seal>) -> Option<Providers> {
+pub(super) fn build(settings: &Settings, seal: Arc<dyn Seal>, holder: String) -> Option<Providers> {
     let agents = settings.outside.agents.as_ref()?;
-    let kubernetes: Arc<dyn port::Provider> =
+    let kubernetes: Arc<dyn port::Operation> =
         Arc::new(Kubernetes::new(Kubernetes::options(), || entropy::noise(&OsEntropy)));
     let mut all = vec![(Provider::Kubernetes, kubernetes.clone())];
     let set = &settings.outside.terraform;
@@ -27,5 +27,6 @@ pub(super) fn build(settings: &Settings, seal: Arc<dyn Seal>) -> Option<Provider
         let terraform = terraform::Terraform::new(terraform::Runner::new(options), kubernetes);
         all.push((Provider::Terraform, Arc::new(terraform)));
     }
-    Some(Providers { all, seal, server: agents.server.clone(), image: agents.image.clone() })
+    let (server, image) = (agents.server.clone(), agents.image.clone());
+    Some(Providers { all, seal, server, image, holder })
 }

@@ -115,6 +115,12 @@ impl Param for BTreeMap<String, String> {
     }
 }
 
+impl Param for model::operation::Subject {
+    fn value(&self) -> Value<'_> {
+        Value::Text(self.to_string().into())
+    }
+}
+
 impl Column for i64 {
     fn read(value: Value<'static>) -> Result<Self> {
         match value {

@@ -10,13 +10,14 @@ use testing::{Engine, on_both_engines, rows};
 use crate::support::{commit_note, database, notes, open, texts};
 
 /// All that there are.
-const MIGRATIONS: [&str; 6] = [
+const MIGRATIONS: [&str; 7] = [
     "0001_foundation",
     "0002_instance",
     "0003_cluster_provider",
     "0004_pool",
     "0005_environment",
     "0006_resource_tried",
+    "0007_operation",
 ];
 
 on_both_engines! {
@@ -94,4 +95,25 @@ pub(crate) async fn raw(url: &str) -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
     task::spawn("raw", connection);
     client
+}
+
+#[tokio::test]
+async fn servers_of_the_release_before_write_operation_state_through_views() {
+    let database = database(Engine::Postgres).await;
+    let old = raw(&database.url()).await;
+    for sql in [
+        "INSERT INTO cluster_secret (cluster_id, name, sealed) VALUES ('c', 'state', 'one') \
+         ON CONFLICT (cluster_id, name) DO UPDATE SET sealed = excluded.sealed",
+        "INSERT INTO resource_secret (resource_id, name, sealed) SELECT 'r', 'state', 'two' \
+         ON CONFLICT (resource_id, name) DO UPDATE SET sealed = excluded.sealed",
+        "INSERT INTO resource_secret (resource_id, name, sealed) SELECT 'r', 'state', 'three' \
+         ON CONFLICT (resource_id, name) DO UPDATE SET sealed = excluded.sealed",
+        "INSERT INTO resource_log (resource_id, number, at, line) VALUES ('r', 1, 2, 'said')",
+        "DELETE FROM cluster_secret WHERE cluster_id = 'c'",
+    ] {
+        old.batch_execute(sql).await.unwrap();
+    }
+    let kept = "SELECT subject_id || ' ' || sealed FROM operation_secret";
+    assert_eq!(texts(&database.db, kept).await, ["r three"]);
+    assert_eq!(texts(&database.db, "SELECT line FROM operation_log").await, ["said"]);
 }

@@ -1,34 +1,14 @@
 //! Transactions against a Consul in memory, with others who write at the same time.
 
-use model::{EnvironmentId, OrganizationId, ResourceId, UserId};
+use model::ResourceId;
 use proptest::prelude::*;
 
 use super::*;
 use crate::consul::place::{MARK, Place};
 
-fn id<T: std::str::FromStr<Err: std::fmt::Debug>>(number: usize) -> T {
-    format!("{number:019}0").parse().unwrap()
-}
-
 fn task(fence: i64, change: &str) -> Task {
-    Task {
-        id: id::<ResourceId>(1),
-        name: "settings".into(),
-        environment: id::<EnvironmentId>(2),
-        environment_name: "shop".into(),
-        organization: id::<OrganizationId>(3),
-        user: id::<UserId>(4),
-        with: serde_json::Map::new(),
-        applied: None,
-        outputs: serde_json::Map::new(),
-        link: None,
-        files: std::sync::Arc::default(),
-        kept: BTreeMap::new(),
-        key: change.into(),
-        since: model::Time(0),
-        fence,
-        log: port::Log::default(),
-    }
+    let id: ResourceId = "00000000000000000010".parse().unwrap();
+    Task { key: change.into(), fence, ..Task::new(id, "settings") }
 }
 
 fn place() -> Place {

@@ -56,3 +56,20 @@ pub(crate) async fn cluster_retry(
     tx.commit().await?;
     Ok((StatusCode::ACCEPTED, Answer(again.into())))
 }
+
+/// Cancels what the provider of a cluster is doing to create it.
+///
+/// The cluster is `failed` once that has stopped, and can be retried or deleted.
+#[utoipa::path(post, path = "/api/v1/clusters/{id}/cancel", tag = "clusters",
+    params(("id" = String, Path, description = "Its id")),
+    responses((status = 202, body = Cluster, description = "The operation is being cancelled"), Problem))]
+pub(crate) async fn cluster_cancel(
+    State(app): State<App>,
+    caller: Caller,
+    Path(text): Path<String>,
+) -> Result<(StatusCode, Answer<Cluster>), Problem> {
+    let (mut tx, found) = changeable(&app, &caller, &text).await?;
+    let cancelled = store::cluster::cancel(&mut tx, &found).await?;
+    tx.commit().await?;
+    Ok((StatusCode::ACCEPTED, Answer(cancelled.into())))
+}

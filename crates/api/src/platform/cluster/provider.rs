@@ -136,7 +136,7 @@ pub(crate) async fn sealed(
     id: ClusterId,
     secrets: &Secrets,
 ) -> Result<BTreeMap<String, String>, Problem> {
-    let sealed = engine::cluster::seal_all(&*app.seal, id, secrets).await;
+    let sealed = engine::operation::seal_all(&*app.seal, id, secrets).await;
     sealed.map_err(|fault| {
         tracing::warn!(cluster = %id, %fault, "its secrets can't be encrypted");
         Problem::unavailable("What encrypts secrets does not answer; try again soon.")

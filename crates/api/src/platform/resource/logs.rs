@@ -1,4 +1,4 @@
-//! What was said while a resource was made, changed and destroyed.
+//! The logs of operations, on resources and on clusters.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -9,10 +9,11 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use base::Stop;
 use futures_util::{StreamExt as _, stream};
-use model::environment;
+use model::operation::Subject;
 use model::resource::{Resource, Status};
+use model::{ClusterId, environment};
 use serde::Deserialize;
-use store::resource::log;
+use store::operation::log;
 use store::{Db, Read, Scope};
 use tokio::sync::watch;
 use utoipa::IntoParams;
@@ -78,30 +79,86 @@ pub(crate) async fn resource_logs(
     Query(filter): Query<ResourceLogFilter>,
 ) -> Result<Response, Problem> {
     let id = id("environment", &text)?;
-    let (tail, after) = filter.checked()?;
-    let follows = flag("follow", filter.follow.as_deref())?;
-    let signal = app.db.event_signal();
     let mut read = app.db.read().await?;
     let of = store::environment::get(&mut read, caller.scope(), id).await?;
     let one = super::named(&mut read, &of, &name).await?;
+    drop(read);
+    answer(&app, &headers, Of::Resource(Box::new(one)), &filter).await
+}
+
+/// The log of the provider's operations on a cluster: as plain text, or as lines of JSON with
+/// `Accept: application/x-ndjson`.
+#[utoipa::path(get, path = "/api/v1/clusters/{id}/logs", tag = "clusters",
+    params(("id" = String, Path, description = "Its id"), ResourceLogFilter),
+    responses((status = 200, description = "The log",
+        content((String = "text/plain"), (Line = "application/x-ndjson"))), Problem))]
+pub(crate) async fn cluster_logs(
+    State(app): State<App>,
+    caller: Caller,
+    Path(text): Path<String>,
+    headers: HeaderMap,
+    Query(filter): Query<ResourceLogFilter>,
+) -> Result<Response, Problem> {
+    let id = id("cluster", &text)?;
+    let found = store::cluster::get_own(&mut app.db.read().await?, caller.scope(), id).await?;
+    answer(&app, &headers, Of::Cluster(found.id), &filter).await
+}
+
+async fn answer(
+    app: &App,
+    headers: &HeaderMap,
+    of: Of,
+    filter: &ResourceLogFilter,
+) -> Result<Response, Problem> {
+    let (tail, after) = filter.checked()?;
+    let follows = flag("follow", filter.follow.as_deref())?;
+    let signal = app.db.event_signal();
     let after = match tail {
-        Some(count) => log::before_last(&mut read, one.id, count).await?,
+        Some(count) => log::before_last(&mut app.db.read().await?, of.subject(), count).await?,
         None => after,
     };
-    drop(read);
     let (db, stop) = (app.db.clone(), app.stop.clone());
-    let reader = Reader { db, one, after, follows, is_over: false, signal, stop };
-    let as_json = wants_json(&headers);
+    let reader = Reader { db, of, after, follows, is_over: false, signal, stop };
+    let as_json = wants_json(headers);
     let lines = stream::unfold(reader, next_batch).flat_map(stream::iter);
     let chunks = lines.map(move |line| Ok::<_, Infallible>(written(line, as_json)));
     let kind = if as_json { NDJSON } else { "text/plain; charset=utf-8" };
     Ok(([(header::CONTENT_TYPE, kind)], Body::from_stream(chunks)).into_response())
 }
 
-/// A reader's place in the log of a resource.
+/// Whose log is read.
+enum Of {
+    Resource(Box<Resource>),
+    Cluster(ClusterId),
+}
+
+impl Of {
+    fn subject(&self) -> Subject {
+        match self {
+            Of::Resource(one) => one.id.into(),
+            Of::Cluster(id) => (*id).into(),
+        }
+    }
+
+    /// Is an operation under way, or about to begin?
+    async fn is_going(&self, read: &mut Read) -> store::Result<bool> {
+        match self {
+            Of::Resource(one) => is_going(read, one).await,
+            Of::Cluster(id) => match store::cluster::get(read, Scope::All, *id).await {
+                Err(store::Error::NotFound { .. }) => Ok(false),
+                found => {
+                    let status = found?.status;
+                    Ok(status.is_provisioning() || status.is_leaving())
+                }
+            },
+        }
+    }
+}
+
+/// A reader's place in a log.
 struct Reader {
     db: Db,
-    one: Resource,
+    of: Of,
     after: i64,
     follows: bool,
     /// Was all read that there will be?
@@ -138,8 +195,8 @@ impl Reader {
     async fn read(&mut self) -> store::Result<Vec<Line>> {
         let mut read = self.db.read().await?;
         // Before the lines are: what is said last is said before the step is over.
-        let is_going = self.follows && is_going(&mut read, &self.one).await?;
-        let found = log::list(&mut read, self.one.id, self.after, BATCH).await?;
+        let is_going = self.follows && self.of.is_going(&mut read).await?;
+        let found = log::list(&mut read, self.of.subject(), self.after, BATCH).await?;
         let is_last = i64::try_from(found.len()).is_ok_and(|count| count < BATCH);
         self.is_over = is_last && !is_going;
         self.after = found.last().map_or(self.after, |line| line.number);

@@ -6,7 +6,7 @@
 use model::resource::{self, Status};
 use serde_json::{Map, Value};
 use store::Read;
-use store::resource::log;
+use store::operation::log;
 use wire::resource::Resource;
 
 /// What stands in the place of a value that is not shown.

@@ -1,4 +1,4 @@
-//! `paddock cluster drain` and `paddock cluster retry`.
+//! `paddock cluster drain`, `paddock cluster retry` and `paddock cluster cancel`.
 
 use crate::client::call::Call;
 use crate::client::error::Error;
@@ -46,5 +46,11 @@ pub(crate) async fn retry(args: Retry, api: &Api, printer: &mut Printer) -> Resu
     let path = ["clusters", found.id.as_str(), "retry"];
     let answer = api.send(&Call::post(&path, None)).await?;
     let answer = settle(api, &CLUSTER, answer, Goal::up(&CLUSTER), args.wait.limit()).await?;
+    printer.answer(&answer, || Ok(view::table(&[api.read(&answer)?])))
+}
+
+pub(crate) async fn cancel(api: &Api, printer: &mut Printer, which: &str) -> Result<(), Error> {
+    let found = subject::find(api, &CLUSTER, which).await?;
+    let answer = api.send(&Call::post(&["clusters", &found.id, "cancel"], None)).await?;
     printer.answer(&answer, || Ok(view::table(&[api.read(&answer)?])))
 }

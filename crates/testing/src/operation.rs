@@ -1,22 +1,32 @@
-//! An executor in memory, which can be told to be slow, down, or to die in the middle; and addresses
+//! An external system in memory, which can be told to be slow, down, or to die in the middle; and addresses
 //! that answer as a test wants.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::future::BoxFuture;
+use model::operation::Subject;
 use model::resource::Difference;
-use model::{Invalid, ResourceId, Secret};
-use port::{Answer, Applied, Doing, Executor, Fault, Files, Observed, Probe, Task};
+use model::{Invalid, Secret};
+use port::{
+    Access, Answer, CLUSTER_DNS, CLUSTER_ID, Fault, Files, Observed, Operation, Outcome, Probe,
+    Progress, Task,
+};
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::outside::Fake;
 
-/// What an executor has made.
+/// What an external system holds.
 #[derive(Debug, Default)]
 pub struct Things {
-    /// What each resource was made as.
-    pub of: BTreeMap<ResourceId, Map<String, Value>>,
+    /// What each cluster or resource was created as.
+    pub of: BTreeMap<Subject, Map<String, Value>>,
+    /// The task as it came last.
+    pub tasks: BTreeMap<Subject, Task>,
+    /// What the agent of each cluster was told.
+    pub agents: BTreeMap<Subject, Access>,
     /// What was asked, in order: `apply web`, `destroy web`.
     pub asked: Vec<String>,
     /// How often each change is said to be going on before it is done.
@@ -34,12 +44,12 @@ pub struct Things {
     /// Resources that were told to stop, by name.
     pub cancelled: Vec<String>,
     /// The highest fence that was seen for each resource.
-    pub fences: BTreeMap<ResourceId, i64>,
+    pub fences: BTreeMap<Subject, i64>,
     waits: BTreeMap<String, u32>,
 }
 
-/// An executor.
-pub type FakeExecutor = Fake<Things>;
+/// An external system.
+pub type FakeOperation = Fake<Things>;
 
 impl Things {
     /// What was asked of that kind, by the resources' names.
@@ -48,8 +58,9 @@ impl Things {
         self.asked.iter().filter_map(|line| line.strip_prefix(&call)).map(str::to_owned).collect()
     }
 
-    fn ask(&mut self, call: &str, task: &Task) -> Result<bool, Fault> {
+    fn ask<T>(&mut self, call: &str, task: &Task) -> Result<Option<Progress<T>>, Fault> {
         self.asked.push(format!("{call} {}", task.name));
+        self.tasks.insert(task.id, task.clone());
         let seen = self.fences.entry(task.id).or_default();
         if *seen > task.fence {
             return Err(Fault::Refused("another server has taken over".into()));
@@ -61,11 +72,13 @@ impl Things {
         }
         let waits = self.waits.entry(format!("{call} {}", task.key)).or_default();
         *waits += 1;
-        Ok(*waits > self.slowness)
+        let message = format!("It goes on ({waits} of {}).", self.slowness);
+        let running = Progress::Running { message, percent: Some(50) };
+        Ok((*waits <= self.slowness).then_some(running))
     }
 }
 
-impl FakeExecutor {
+impl FakeOperation {
     fn carry_out<'a, R: Send + 'a>(
         &'a self,
         act: impl FnOnce(&mut Things) -> Result<R, Fault>,
@@ -95,11 +108,19 @@ fn late<'a, R: Send + 'a>(gate: Option<Arc<Semaphore>>, answer: Answer<'a, R>) -
     })
 }
 
-fn going<T>() -> Doing<T> {
-    Doing::Going { words: "It goes on.".into(), percent: Some(50) }
+/// What the apply of a resource gives, and that of a cluster.
+fn outcome(task: &Task) -> Outcome {
+    let outputs = match task.id {
+        Subject::Resource(_) => json!({"path": format!("made/{}", task.name), "told": task.with}),
+        Subject::Cluster(id) => json!({
+            CLUSTER_ID: format!("site-{id}"),
+            CLUSTER_DNS: format!("{}.clusters.test", task.name),
+        }),
+    };
+    Outcome { outputs: outputs.as_object().cloned().unwrap_or_default(), link: None }
 }
 
-impl Executor for FakeExecutor {
+impl Operation for FakeOperation {
     fn validate(&self, with: &Map<String, Value>, _: &Files) -> Result<(), Invalid> {
         match with.get("path") {
             Some(path) if path == "bad" => Err(Invalid::new("with.path", "must not be bad")),
@@ -107,39 +128,52 @@ impl Executor for FakeExecutor {
         }
     }
 
-    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Vec<Difference>>> {
-        self.answer(|things| Doing::Done(changes(&task.with, things.of.get(&task.id))))
+    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Vec<Difference>>> {
+        self.answer(|things| Progress::Done(changes(&task.with, things.of.get(&task.id))))
     }
 
-    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<Applied>> {
+    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Outcome>> {
         self.carry_out(|things| {
-            if !things.ask("apply", task)? {
-                return Ok(going());
+            if let Some(running) = things.ask("apply", task)? {
+                return Ok(running);
             }
             task.log.say(format!("{} is made", task.name));
             things.of.insert(task.id, task.with.clone());
-            let outputs = json!({"path": format!("made/{}", task.name), "told": task.with});
-            let outputs = outputs.as_object().cloned().unwrap_or_default();
-            Ok(Doing::Done(Applied { outputs, link: None }))
+            Ok(Progress::Done(outcome(task)))
         })
     }
 
-    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Observed> {
+    fn prepare<'a>(&'a self, task: &'a Task, agent: &'a Access) -> Answer<'a, Progress<Outcome>> {
+        self.carry_out(|things| {
+            things.agents.insert(task.id, agent.clone());
+            let running = things.ask("prepare", task)?;
+            Ok(running.unwrap_or_else(|| Progress::Done(outcome(task))))
+        })
+    }
+
+    fn changed<'a>(&'a self, _: &'a Task) -> BoxFuture<'a, ()> {
+        Box::pin(tokio::time::sleep(Duration::from_millis(10)))
+    }
+
+    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Observed>> {
         let seen = self.answer(|things| {
             things.looks += 1;
             let made = task.applied.clone().unwrap_or_default();
-            Observed { drift: changes(&made, things.of.get(&task.id)), unexpected: Vec::new() }
+            let found = things.of.get(&task.id);
+            let outcome = found.map(|_| outcome(task));
+            let drift = changes(&made, found);
+            Progress::Done(Observed { drift, outcome, ..Observed::default() })
         });
         late(self.held().gate.clone(), seen)
     }
 
-    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Doing<()>> {
+    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<()>> {
         self.carry_out(|things| {
-            if !things.ask("destroy", task)? {
-                return Ok(going());
+            if let Some(running) = things.ask("destroy", task)? {
+                return Ok(running);
             }
             things.of.remove(&task.id);
-            Ok(Doing::Done(()))
+            Ok(Progress::Done(()))
         })
     }
 
@@ -157,12 +191,12 @@ impl Executor for FakeExecutor {
         self.answer(|_| if is_known { BTreeMap::new() } else { note })
     }
 
-    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Applied> {
+    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Outcome> {
         self.carry_out(|things| {
             things.asked.push(format!("adopt {what}"));
             let found = Map::from_iter([("path".to_owned(), Value::from(what))]);
             things.of.insert(task.id, found);
-            Ok(Applied::default())
+            Ok(Outcome::default())
         })
     }
 }
