@@ -379,7 +379,7 @@ on_both_engines! {
         let base = shop.resource(id, "base").await.id;
         let by_hand = |value: &str| {
             let mut held = shop.world.fleet.executor.held();
-            held.of.get_mut(&base).unwrap().insert("path".into(), value.into());
+            held.of.get_mut(&model::operation::Subject::from(base)).unwrap().insert("path".into(), value.into());
         };
         by_hand("elsewhere");
         shop.ask(id, async |tx, now| environment::observe(tx, now).await).await.unwrap();

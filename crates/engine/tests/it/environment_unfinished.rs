@@ -66,7 +66,7 @@ on_both_engines! {
         cancel(&shop, id).await;
         until("it is cancelled", async || shop.get(id).await.status == Status::Failed).await;
         let base = shop.resource(id, "base").await.id;
-        shop.world.fleet.executor.held().of.get_mut(&base).unwrap().insert("path".into(), json!("x"));
+        shop.world.fleet.executor.held().of.get_mut(&model::operation::Subject::from(base)).unwrap().insert("path".into(), json!("x"));
         shop.ask(id, async |tx, now| environment::observe(tx, now).await).await.unwrap();
         shop.until_resource(id, "base", resource::Status::Drifted).await;
         let mended = shop.ask(id, async |tx, now| environment::repair(tx, now, None).await).await;
@@ -205,7 +205,7 @@ on_both_engines! {
         shop.until(id, Status::Deployed).await;
         let executor = &shop.world.fleet.executor;
         let base = shop.resource(id, "base").await.id;
-        executor.held().of.get_mut(&base).unwrap().insert("path".into(), json!("by hand"));
+        executor.held().of.get_mut(&model::operation::Subject::from(base)).unwrap().insert("path".into(), json!("by hand"));
         shop.ask(id, async |tx, now| environment::observe(tx, now).await).await.unwrap();
         shop.until_resource(id, "base", resource::Status::Drifted).await;
         let gate = Arc::new(Semaphore::new(0));
@@ -240,7 +240,7 @@ on_both_engines! {
         look().await;
         until("all are looked at", async || executor.held().looks == 3).await;
         let base = shop.resource(id, "base").await.id;
-        executor.held().of.get_mut(&base).unwrap().insert("path".into(), json!("by hand"));
+        executor.held().of.get_mut(&model::operation::Subject::from(base)).unwrap().insert("path".into(), json!("by hand"));
         look().await;
         gate.add_permits(1_000);
         shop.until_resource(id, "base", resource::Status::Drifted).await;
