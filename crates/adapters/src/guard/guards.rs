@@ -16,7 +16,10 @@ const MOST: usize = 1_000;
 ///
 /// They set no limit of their own: whoever asks has one.
 #[derive(Debug, Default)]
-pub(crate) struct Guards(Mutex<HashMap<(Option<OrganizationId>, String), Arc<Guard>>>);
+pub(crate) struct Guards(Mutex<HashMap<Key, Arc<Guard>>>);
+
+/// An organization, or none for all together, and the name of a system.
+type Key = (Option<OrganizationId>, String);
 
 impl Guards {
     /// The guard before the system that this organization, or all together, know by `name`.

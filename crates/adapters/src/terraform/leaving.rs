@@ -24,7 +24,7 @@ impl Leaving {
         }
         match kubernetes.destroy(task).await {
             Ok(Progress::Running { message, .. }) => Some(message),
-            Ok(Progress::Done(_)) => None,
+            Ok(Progress::Done(())) => None,
             Err(fault) => {
                 info!(cluster.id = %task.id, "destroyed without being cleared: {fault}");
                 None

@@ -288,14 +288,15 @@ impl Modules {
     async fn until_changed(&self, task: &Task) {
         let Ok(folder) = of::bare(&self.runner, task) else { return };
         let (mut runs, key) = (self.runs.changes(), task.id.to_string());
-        let before = (self.runs.phase(&key), folder.is_busy(), folder.log_bytes());
-        while before.0 != Phase::Ended {
+        let look = || (self.runs.phase(&key), folder.is_busy(), folder.log_bytes());
+        let before = look();
+        if before.0 == Phase::Ended {
+            return;
+        }
+        while look() == before {
             tokio::select! {
                 _ = runs.changed() => {}
                 () = sleep(OUTPUT_CHECK) => {}
-            }
-            if (self.runs.phase(&key), folder.is_busy(), folder.log_bytes()) != before {
-                return;
             }
         }
     }

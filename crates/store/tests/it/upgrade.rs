@@ -1,5 +1,6 @@
 //! Opening a database that an earlier release filled: every row stays readable and can go on.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use model::event::Actor;
@@ -28,7 +29,8 @@ fn script(types: [&str; 2]) -> String {
         "CREATE TABLE migration (name TEXT PRIMARY KEY, applied_at BIGINT NOT NULL);".to_owned();
     for (name, text) in SCHEMA {
         script += text;
-        script += &format!("\nINSERT INTO migration (name, applied_at) VALUES ('{name}', 0);\n");
+        let applied = "INSERT INTO migration (name, applied_at) VALUES";
+        writeln!(script, "\n{applied} ('{name}', 0);").unwrap();
     }
     script += ROWS;
     script.replace("{{identity}}", types[0]).replace("{{event_seq}}", types[1])
@@ -67,7 +69,7 @@ async fn check(db: &Db) {
     assert_eq!(deployments.len(), 8);
     let big = deployments.iter().find(|d| d.name == "big").unwrap();
     assert_eq!(big.status.as_str(), "queued");
-    assert!(big.status_reason.to_string().contains("1.5 cpu"), "{}", big.status_reason);
+    assert!(big.status_reason.contains("1.5 cpu"), "{}", big.status_reason);
     let web = deployments.iter().find(|d| d.name == "web").unwrap();
     let replicas = deployment::replica::of(&mut read, web.id).await.unwrap();
     assert_eq!(replicas.len(), 2);
