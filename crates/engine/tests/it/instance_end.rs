@@ -29,7 +29,7 @@ async fn lively(engine: Engine) -> (World, Arc<TestClock>) {
 async fn pass(world: &World, clock: &TestClock, time: Duration) {
     clock.advance(time);
     let mut tx = world.db.begin(Actor::Server).await.unwrap();
-    instance::resync(&mut tx).await.unwrap();
+    store::resync::<model::instance::Instance>(&mut tx).await.unwrap();
     instance::wake_all_of(&mut tx, None, None).await.unwrap();
     tx.commit().await.unwrap();
 }
