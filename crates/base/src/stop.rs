@@ -25,7 +25,7 @@ impl Stopper {
 impl Stop {
     /// Has the shutdown been signalled?
     pub fn is_set(&self) -> bool {
-        *self.0.borrow()
+        *self.0.borrow() || self.0.has_changed().is_err()
     }
 
     /// Returns once the shutdown is signalled.

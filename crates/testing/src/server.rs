@@ -55,6 +55,8 @@ pub struct TestSettings {
     pub provider: Option<Arc<FakeOperation>>,
     /// Carries out resources, whether of Terraform, Consul or Vault.
     pub executor: Arc<FakeOperation>,
+    /// Those of them that the server does not have.
+    pub missing: Vec<Executor>,
     /// Says whether environments work.
     pub probe: Arc<FakeProbe>,
 }
@@ -78,6 +80,7 @@ impl Default for TestSettings {
             seal: Arc::default(),
             provider: None,
             executor: Arc::default(),
+            missing: Vec::new(),
             probe: Arc::default(),
         }
     }
@@ -218,6 +221,8 @@ async fn run(db: &Db, settings: TestSettings) -> (Client, Running) {
     let base = format!("http://{}", listener.local_addr().expect("an address"));
     let seal: Arc<dyn Seal> = settings.seal;
     let name = format!("test {}", base::entropy::noise(db.entropy()));
+    let mut executors = executors(&settings.executor);
+    executors.retain(|(of, _)| !settings.missing.contains(of));
     let provided = |fake| providers(&fake, seal.clone(), &base, &name);
     let parts = Parts {
         db: db.clone(),
@@ -231,7 +236,7 @@ async fn run(db: &Db, settings: TestSettings) -> (Client, Running) {
             domain: None,
             rotate_every: None,
         },
-        executors: executors(&settings.executor),
+        executors,
         missing: |executor| format!("Executor {executor} is not configured."),
         calls: Some(settings.executor),
         probe: settings.probe,

@@ -306,6 +306,8 @@ fn platform(on: &Things) -> Vec<Entry> {
         "POST /api/v1/clusters/{id}/drain",
         "DELETE /api/v1/clusters/{id}/drain",
         "POST /api/v1/clusters/{id}/retry",
+        "POST /api/v1/clusters/{id}/cancel",
+        "GET /api/v1/clusters/{id}/logs",
         "GET /api/v1/deployments",
         "GET /api/v1/deployments/{id}",
         "DELETE /api/v1/deployments/{id}",

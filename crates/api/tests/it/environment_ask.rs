@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use model::template::Executor;
 use serde_json::{Value, json};
 use testing::on_both_engines;
 
@@ -212,17 +213,13 @@ on_both_engines! {
 
     async fn executors_say_what_they_lack(engine: Engine) {
         let mut settings = testing::TestSettings::default();
-        let reason = Some("set --consul-url".to_owned());
-        settings.api.executors = vec![
-            (model::template::Executor::ConsulKv, reason),
-            (model::template::Executor::Deployment, None),
-        ];
+        settings.missing = vec![Executor::ConsulKv, Executor::Terraform];
         settings.is_still = true;
         let shop = Shop::start_with(engine, settings).await;
         let all = listed(&shop.ann, "executors").await;
         assert_eq!(all.len(), 6);
         let of = |name: &str| all.iter().find(|one| one["name"] == name).unwrap();
-        assert_eq!(*of("consul-kv"), json!({"name": "consul-kv", "available": false, "reason": "set --consul-url"}));
+        assert_eq!(*of("consul-kv"), json!({"name": "consul-kv", "available": false, "reason": "Executor consul-kv is not configured."}));
         assert_eq!(*of("deployment"), json!({"name": "deployment", "available": true, "reason": null}));
         assert_eq!(of("terraform")["available"], false);
     }

@@ -84,7 +84,10 @@ const HOUSE: &[Room] = &[
     },
     Room {
         name: "server",
-        knows: &["agent", "api", "base", "console", "engine", "model", "port", "store", "wire"],
+        knows: &[
+            "agent", "api", "base", "console", "engine", "model", "port", "runtime", "store",
+            "wire",
+        ],
         never: &[SQL],
         behind: &["store"],
     },
