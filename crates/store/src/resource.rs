@@ -19,7 +19,7 @@ use crate::status::{self, Lifecycle, Reason, status_row};
 use crate::subject::{self, Any, Id, Subject, by_id};
 use crate::{Error, Page, Read, Result, Scope, Tx, work};
 
-pub use crate::status::{save, transition, transition as advance};
+pub use crate::status::{save, transition};
 
 by_id!(ResourceId: get(Read));
 

@@ -3,21 +3,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::{Simulated, simulated};
+use agent::{Agent, Runtime, Simulated, simulated};
 use api::Publishers;
 use base::Clock;
+use base::task::Tasks;
 use engine::cluster::Providers;
 use engine::instance::Outside;
+use engine::local_agent;
 use engine::placement;
 use engine::rules::{InForce, Rulebook};
 use model::cluster::{Patience, Provider};
+use model::event::Actor;
 use model::kind::Catalog;
 use model::quota::QuotaList;
 use model::template::Executor;
 use port::{Dns, Seal, Sso};
 use serde_json::{Value, json};
-use server::{Parts, Running};
-use store::Db;
+use server::{InProcess, Parts, Running};
+use store::{Db, lease};
 use tokio::net::TcpListener;
 
 use crate::{
@@ -37,6 +40,8 @@ pub struct TestSettings {
     pub patience: Patience,
     /// How the simulated runtime behaves.
     pub runtime: simulated::Options,
+    /// Has the agent serve under one lease of this life that is never renewed: for a clock that jumps.
+    pub agent_lease: Option<Duration>,
     /// Leaves out workers and agent: nothing moves.
     pub is_still: bool,
     /// The kinds, if not those that are built in.
@@ -71,6 +76,7 @@ impl Default for TestSettings {
             placement: placement::Settings::default(),
             patience: Patience::default(),
             runtime: simulated::Options::default(),
+            agent_lease: None,
             is_still: false,
             catalog: None,
             quota: None,
@@ -94,7 +100,7 @@ pub struct TestPaddock {
     pub clock: Arc<TestClock>,
     /// Somebody who is not signed in.
     pub client: Client,
-    _running: Running,
+    _running: Run,
 }
 
 impl TestPaddock {
@@ -205,10 +211,13 @@ impl TestPaddock {
 pub struct Replica {
     /// Somebody who is not signed in.
     pub client: Client,
-    _running: Running,
+    _running: Run,
 }
 
-async fn run(db: &Db, settings: TestSettings) -> (Client, Running) {
+/// What runs, and ends when it is dropped.
+type Run = (Running, Tasks<()>);
+
+async fn run(db: &Db, settings: TestSettings) -> (Client, Run) {
     let (rulebook, rules) = Rulebook::new(InForce {
         catalog: Arc::new(settings.catalog.unwrap_or_else(Catalog::built_in)),
         quota: settings.quota.map(Arc::new),
@@ -221,6 +230,8 @@ async fn run(db: &Db, settings: TestSettings) -> (Client, Running) {
     let base = format!("http://{}", listener.local_addr().expect("an address"));
     let seal: Arc<dyn Seal> = settings.seal;
     let name = format!("test {}", base::entropy::noise(db.entropy()));
+    let runtime = Arc::new(Simulated::new(settings.runtime));
+    let link = Arc::new(InProcess::new(db.clone(), Provider::Local, seal.clone()));
     let mut executors = executors(&settings.executor);
     executors.retain(|(of, _)| !settings.missing.contains(of));
     let provided = |fake| providers(&fake, seal.clone(), &base, &name);
@@ -242,7 +253,7 @@ async fn run(db: &Db, settings: TestSettings) -> (Client, Running) {
         probe: settings.probe,
         observe_every: Duration::from_mins(10),
         watched: Vec::new(),
-        runtime: Some(Arc::new(Simulated::new(settings.runtime))),
+        runtime: settings.agent_lease.is_none().then(|| runtime.clone() as Arc<dyn Runtime>),
         driver: engine::Options::default(),
         placement: settings.placement,
         patience: settings.patience,
@@ -251,7 +262,15 @@ async fn run(db: &Db, settings: TestSettings) -> (Client, Running) {
     let server = parts.build();
     server.app.ensure_admin(Some(ADMIN_PASSWORD)).await.expect("an administrator");
     let running = if settings.is_still { server.serve(listener) } else { server.run(listener) };
-    (Client::new(&base), running)
+    let mut agent = Tasks::new();
+    if let Some(life) = settings.agent_lease {
+        let mut tx = db.begin(Actor::Agent).await.expect("a transaction");
+        let taken = lease::take(&mut tx, local_agent::LEASE, "test", life).await;
+        assert!(taken.expect("a lease").is_some(), "another agent holds the lease");
+        tx.commit().await.expect("a lease");
+        agent.spawn("agent", Agent::run(link, runtime));
+    }
+    (Client::new(&base), (running, agent))
 }
 
 /// One executor in memory for those of external systems.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use model::template::Executor;
 use serde_json::{Value, json};
-use testing::on_both_engines;
+use testing::{TestSettings, on_both_engines};
 
 use crate::shop::{SHOP, Shop, listed, path};
 use crate::world::{names_field, refused, sentences};
@@ -212,9 +212,8 @@ on_both_engines! {
     }
 
     async fn executors_say_what_they_lack(engine: Engine) {
-        let mut settings = testing::TestSettings::default();
-        settings.missing = vec![Executor::ConsulKv, Executor::Terraform];
-        settings.is_still = true;
+        let missing = vec![Executor::ConsulKv, Executor::Terraform];
+        let settings = TestSettings { missing, is_still: true, ..TestSettings::default() };
         let shop = Shop::start_with(engine, settings).await;
         let all = listed(&shop.ann, "executors").await;
         assert_eq!(all.len(), 6);

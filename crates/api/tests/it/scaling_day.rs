@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::event::Actor;
 use serde_json::{Value, json};
-use store::{lease, pool};
+use store::pool;
 use testing::{Client, Dice, Engine, TestPaddock, TestSettings, check_books, pools};
 
 /// How far the clock is turned between two looks.
@@ -40,27 +40,13 @@ impl Region {
     async fn start() -> Self {
         let mut settings = TestSettings {
             pools: vec![pools::pool("east", [("cpu", 8)], 50)],
+            agent_lease: Some(Duration::from_hours(72)),
             ..TestSettings::default()
         };
         settings.api.token_life = Duration::from_hours(72);
         let paddock = TestPaddock::start_with(Engine::Sqlite, settings).await;
         let (user, admin) = (paddock.owner("acme").await, paddock.admin().await);
-        let region =
-            Self { paddock, user, admin, dice: Dice::roll(), wanted: BTreeMap::new(), most: 0 };
-        region.keep_the_agent().await;
-        region
-    }
-
-    /// The clock jumps: the agent's lease must outlast that.
-    async fn keep_the_agent(&self) {
-        let first = self.paddock.cluster(&self.user, json!({"cpu": 1})).await;
-        self.user.delete(&format!("/api/v1/clusters/{first}")).await.expect(202);
-        self.paddock.clock.advance(Duration::from_mins(1));
-        let mut tx = self.paddock.db().begin(Actor::Agent).await.unwrap();
-        let life = Duration::from_hours(72);
-        let taken = lease::take(&mut tx, engine::local_agent::LEASE, "region", life).await;
-        assert!(taken.unwrap().is_some());
-        tx.commit().await.unwrap();
+        Self { paddock, user, admin, dice: Dice::roll(), wanted: BTreeMap::new(), most: 0 }
     }
 
     async fn step(&mut self, step: u64) {

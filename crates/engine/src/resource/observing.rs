@@ -54,7 +54,7 @@ impl Resources {
             now.observed_at = Some(tx.now());
         }
         if now.status != to {
-            store::resource::advance(&mut tx, &mut now, to, &reason).await?;
+            store::transition(&mut tx, &mut now, to, &reason).await?;
         } else if is_news {
             now.status_reason = reason;
             store::resource::save(&mut tx, &mut now, to.as_str()).await?;

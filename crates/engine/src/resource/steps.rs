@@ -124,7 +124,7 @@ impl Resources {
         if let Some((mut tx, mut now)) = self.still(one).await? {
             now.tried = Some(with);
             let reason = "It is being made.";
-            store::resource::advance(&mut tx, &mut now, Status::Applying, reason).await?;
+            store::transition(&mut tx, &mut now, Status::Applying, reason).await?;
             tx.commit().await?;
         }
         Ok(Next::Again)
@@ -134,7 +134,7 @@ impl Resources {
         if let Some((mut tx, mut now)) = self.still(one).await? {
             now.act = Act::Replace;
             let reason = "What it was is taken away first.";
-            store::resource::advance(&mut tx, &mut now, Status::Destroying, reason).await?;
+            store::transition(&mut tx, &mut now, Status::Destroying, reason).await?;
             tx.commit().await?;
         }
         Ok(Next::Again)
@@ -292,7 +292,7 @@ impl Resources {
         }
         now.drift.clear();
         now.observed_at = Some(tx.now());
-        store::resource::advance(&mut tx, &mut now, Status::Applied, reason).await?;
+        store::transition(&mut tx, &mut now, Status::Applied, reason).await?;
         self.operations.release(&mut tx, now.id.into()).await?;
         tx.commit().await?;
         Ok(Next::Again)
@@ -311,7 +311,7 @@ impl Resources {
         (now.outputs, now.node.needs) = (Map::new(), None);
         store::operation::secret::forget(&mut tx, now.id).await?;
         let reason = "What it was is gone; it is made again.";
-        store::resource::advance(&mut tx, &mut now, Status::Planning, reason).await?;
+        store::transition(&mut tx, &mut now, Status::Planning, reason).await?;
         tx.commit().await?;
         Ok(Next::Again)
     }
@@ -349,7 +349,7 @@ impl Resources {
             return Ok(Next::Rest);
         }
         now.attempts += 1;
-        store::resource::advance(&mut tx, &mut now, Status::Failed, why).await?;
+        store::transition(&mut tx, &mut now, Status::Failed, why).await?;
         self.operations.release(&mut tx, now.id.into()).await?;
         tx.commit().await?;
         Ok(Next::Rest)
