@@ -10,7 +10,6 @@ use futures_util::StreamExt as _;
 use model::agent::{Desired, Observed, ReplicaId, Report};
 use model::deployment::Spec;
 use model::log::{LogLine, LogsFrom};
-use runtime::Condition;
 use tokio::sync::{mpsc, watch};
 
 use crate::{Link, LinkError, Runtime, probe};
@@ -176,45 +175,45 @@ impl Watcher<'_> {
     async fn run(&self, spec: &Spec) -> Infallible {
         let id = self.desired.replica;
         say(&self.reports, self.desired, Observed::Starting, Vec::new()).await;
-        let mut condition = if spec.runs() {
+        let mut now = if spec.runs() {
             self.runtime.start(id, &self.desired.node, spec).await
         } else {
             self.hold().await
         };
         loop {
-            condition = self.once_ready(spec, condition).await;
-            let is_over = matches!(condition, Condition::Completed | Condition::Failed(_));
+            now = self.once_ready(spec, now).await;
+            let is_over = matches!(now, Observed::Completed | Observed::Failed { .. });
             let tail = if is_over { self.tail().await } else { Vec::new() };
-            say(&self.reports, self.desired, observed(&condition), tail).await;
+            say(&self.reports, self.desired, now.clone(), tail).await;
             if is_over || !spec.runs() {
                 return std::future::pending().await;
             }
-            condition = self.runtime.changed(id, &condition).await;
+            now = self.runtime.changed(id, &now).await;
         }
     }
 
     /// How it is doing once it answers, if it must; or differently before that.
-    async fn once_ready(&self, spec: &Spec, condition: Condition) -> Condition {
-        let (Condition::Running { endpoints }, Some(probe)) = (&condition, &spec.ready) else {
-            return condition;
+    async fn once_ready(&self, spec: &Spec, now: Observed) -> Observed {
+        let (Observed::Running { endpoints }, Some(probe)) = (&now, &spec.ready) else {
+            return now;
         };
         if !self.runtime.is_real() || self.runtime.asks_itself() {
-            return condition;
+            return now;
         }
         tokio::select! {
             answered = probe::until_answered(probe, &spec.ports, endpoints) => match answered {
-                Ok(()) => condition,
-                Err(error) => Condition::Failed(error.to_string()),
+                Ok(()) => now,
+                Err(reason) => Observed::Failed { reason },
             },
-            other = self.runtime.changed(self.desired.replica, &condition) => other,
+            other = self.runtime.changed(self.desired.replica, &now) => other,
         }
     }
 
     /// Without an image it only holds capacity: what it ran before it no longer does.
-    async fn hold(&self) -> Condition {
+    async fn hold(&self) -> Observed {
         match self.runtime.stop(self.desired.replica).await {
-            Ok(()) => Condition::Running { endpoints: Vec::new() },
-            Err(error) => Condition::Failed(error.to_string()),
+            Ok(()) => Observed::Running { endpoints: Vec::new() },
+            Err(error) => Observed::Failed { reason: error.into() },
         }
     }
 
@@ -231,15 +230,6 @@ impl Watcher<'_> {
         };
         let kept = lines.iter().rev().take_while(fits).count();
         lines.split_off(lines.len() - kept)
-    }
-}
-
-fn observed(condition: &Condition) -> Observed {
-    match condition.clone() {
-        Condition::Running { endpoints } => Observed::Running { endpoints },
-        Condition::Restarting { reason } => Observed::Restarting { reason },
-        Condition::Completed => Observed::Completed,
-        Condition::Failed(reason) => Observed::Failed { reason },
     }
 }
 

@@ -1,12 +1,14 @@
 //! Why a runtime could not do what it was asked for.
 
+use model::deployment::Reason;
+
 /// Why a runtime could not do what it was asked for. A variant is what a caller can do differently;
 /// `Display` is a message for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The container or its image is at fault, with any runtime.
-    #[error(transparent)]
-    Container(#[from] runtime::Error),
+    /// The replica is at fault, with any runtime.
+    #[error("{0}")]
+    Replica(#[from] Reason),
     /// The spec has no image. The agent does not ask for that.
     #[error("There is no image to run.")]
     NoImage,
@@ -22,7 +24,13 @@ pub enum Error {
     /// The engine or the apiserver failed, or refused. Retry later.
     #[error("{0}")]
     Failed(String),
-    /// The program runs and does not answer.
-    #[error("{0}")]
-    NotReady(String),
+}
+
+impl From<Error> for Reason {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Replica(reason) => reason,
+            error => Reason::StartFailed { message: error.to_string() },
+        }
+    }
 }

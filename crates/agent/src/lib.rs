@@ -9,6 +9,7 @@ mod choose;
 mod error;
 mod link;
 mod probe;
+mod reason;
 mod runtime;
 
 pub use self::runtime::absent::Absent;

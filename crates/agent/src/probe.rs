@@ -3,12 +3,10 @@
 use std::io;
 use std::time::Duration;
 
-use model::deployment::Probe;
+use model::deployment::{Probe, Reason};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
-
-use crate::Error;
 
 /// How long one try may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -16,27 +14,29 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Returns when the program answers; an error when it has not in its time, as a sentence.
+/// Returns when the program answers; an error when it has not in its time.
 pub(crate) async fn until_answered(
     probe: &Probe,
     ports: &[u16],
     endpoints: &[String],
-) -> Result<(), Error> {
+) -> Result<(), Reason> {
+    let failed = |within: Option<u32>, message: String| Reason::ReadinessCheckFailed {
+        port: Some(probe.port),
+        within_seconds: within.map(u64::from),
+        message,
+    };
     let at = ports.iter().position(|port| *port == probe.port);
     let Some(endpoint) = at.and_then(|at| endpoints.get(at)) else {
-        let why = format!("Its port {} is not published, so nobody can ask it.", probe.port);
-        return Err(Error::NotReady(why));
+        return Err(failed(None, "the port is not published".to_owned()));
     };
     let end = base::monotonic() + Duration::from_secs(probe.within.into());
     let mut pause = FIRST_PAUSE;
     loop {
-        let Err(reason) = timeout(PATIENCE, ask(probe, endpoint)).await.unwrap_or_else(late) else {
+        let Err(error) = timeout(PATIENCE, ask(probe, endpoint)).await.unwrap_or_else(late) else {
             return Ok(());
         };
         if base::monotonic() + pause > end {
-            let (port, within) = (probe.port, probe.within);
-            let why = format!("It did not answer on port {port} within {within} s: {reason}.");
-            return Err(Error::NotReady(why));
+            return Err(failed(Some(probe.within), error.to_string()));
         }
         sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
@@ -91,7 +91,7 @@ mod tests {
         at
     }
 
-    async fn asked(answer: &'static str, http: Option<(String, u16)>) -> Result<(), Error> {
+    async fn asked(answer: &'static str, http: Option<(String, u16)>) -> Result<(), Reason> {
         let local = tokio::task::LocalSet::new();
         local
             .run_until(async {
@@ -116,10 +116,18 @@ mod tests {
     async fn a_port_that_nobody_listens_on() {
         let probe = Probe { port: 80, http: None, within: 0 };
         let late = until_answered(&probe, &[80], &["127.0.0.1:1".into()]).await;
-        let late = late.unwrap_err().to_string();
-        assert!(late.starts_with("It did not answer on port 80 within 0 s"), "{late}");
+        let late = late.unwrap_err();
+        assert!(
+            matches!(
+                late,
+                Reason::ReadinessCheckFailed { port: Some(80), within_seconds: Some(0), .. }
+            ),
+            "{late:?}"
+        );
         let unknown = until_answered(&probe, &[81], &["127.0.0.1:1".into()]).await;
-        let unknown = unknown.unwrap_err().to_string();
-        assert!(unknown.contains("not published"), "{unknown}");
+        let message = "the port is not published".to_owned();
+        let unpublished =
+            Reason::ReadinessCheckFailed { port: Some(80), within_seconds: None, message };
+        assert_eq!(unknown, Err(unpublished));
     }
 }

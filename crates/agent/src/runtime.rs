@@ -11,16 +11,16 @@ pub mod simulated;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use model::agent::ReplicaId;
+use model::agent::{Observed, ReplicaId};
 use model::cluster::NewNode;
-use model::deployment::Spec;
+use model::deployment::{Reason, Spec};
 use model::log::LogsFrom;
-use runtime::{Condition, LogStream};
+use runtime::LogStream;
 
 use crate::Error;
 
 /// How a replica is doing, once that is known.
-pub type Doing<'a> = BoxFuture<'a, Condition>;
+pub type Doing<'a> = BoxFuture<'a, Observed>;
 
 /// Runs containers. Every call can be repeated: it finds its own work of before. Every call can be
 /// dropped before it returns: the next one takes up what it has left.
@@ -32,7 +32,7 @@ pub trait Runtime: Send + Sync + 'static {
     fn start<'a>(&'a self, id: ReplicaId, node: &'a str, spec: &'a Spec) -> Doing<'a>;
 
     /// Returns when it is doing differently than `seen`, which came from `start` or from here.
-    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Condition) -> Doing<'a>;
+    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Observed) -> Doing<'a>;
 
     /// Stops it and removes all that is left of it.
     fn stop(&self, id: ReplicaId) -> BoxFuture<'_, Result<(), Error>>;
@@ -59,5 +59,13 @@ pub trait Runtime: Send + Sync + 'static {
     /// of the embedded runtime are ours to remove.
     fn gc_forever(&self, _every: Duration, _unused_for: Duration) -> BoxFuture<'_, ()> {
         Box::pin(std::future::pending())
+    }
+}
+
+/// How a replica is doing after an attempt to start it.
+fn started(started: Result<Vec<String>, impl Into<Reason>>) -> Observed {
+    match started {
+        Ok(endpoints) => Observed::Running { endpoints },
+        Err(error) => Observed::Failed { reason: error.into() },
     }
 }

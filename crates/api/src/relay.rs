@@ -11,6 +11,7 @@ use futures_util::{StreamExt as _, stream};
 use model::log::{LogLine, LogsFrom};
 use model::{ClusterId, ReplicaId};
 use tokio::sync::{mpsc, watch};
+use wire::agent::LogAsk;
 
 use crate::logs::Lines;
 
@@ -21,18 +22,9 @@ const AHEAD: usize = 4;
 /// How many questions to one cluster are open at once.
 const MOST: usize = 100;
 
-/// A question to an agent.
-#[derive(Debug, Clone)]
-pub(crate) struct Ask {
-    pub(crate) id: u32,
-    pub(crate) replica: ReplicaId,
-    pub(crate) from: LogsFrom,
-    pub(crate) follow: bool,
-}
-
 /// A question and where its answer goes.
 struct Open {
-    ask: Ask,
+    ask: LogAsk,
     cluster: ClusterId,
     is_taken: bool,
     answer: mpsc::Sender<Vec<LogLine>>,
@@ -95,13 +87,13 @@ impl Relay {
             *last = last.wrapping_add(1);
             id = *last;
         });
-        let ask = Ask { id, replica, from, follow };
+        let ask = LogAsk { id, replica: replica.into(), from, follow };
         open.insert(id, Open { ask, cluster, is_taken: false, answer });
         Ok(id)
     }
 
     /// The questions to a cluster that its agent has not taken yet, as soon as there are some.
-    pub(crate) async fn take(&self, cluster: ClusterId, wait: Duration) -> Vec<Ask> {
+    pub(crate) async fn take(&self, cluster: ClusterId, wait: Duration) -> Vec<LogAsk> {
         let mut changed = self.0.changed.subscribe();
         let some = async {
             loop {
@@ -115,7 +107,7 @@ impl Relay {
         tokio::time::timeout(wait, some).await.unwrap_or_default()
     }
 
-    fn take_now(&self, cluster: ClusterId) -> Vec<Ask> {
+    fn take_now(&self, cluster: ClusterId) -> Vec<LogAsk> {
         let mut open = self.open();
         let own = open.values_mut().filter(|open| open.cluster == cluster && !open.is_taken);
         own.map(|open| {
@@ -185,7 +177,7 @@ mod tests {
         });
         assert!(relay.take(other, Duration::from_secs(1)).await.is_empty());
         let asks = relay.take(own, Duration::from_secs(1)).await;
-        assert_eq!((asks.len(), asks[0].replica), (1, replica));
+        assert_eq!((asks.len(), asks[0].replica), (1, replica.into()));
         assert!(relay.take(own, Duration::from_secs(1)).await.is_empty(), "it is taken once");
         assert!(!relay.answer(other, asks[0].id, vec![line("a lie")], false).await);
         assert!(relay.answer(own, asks[0].id, vec![line("one")], false).await);

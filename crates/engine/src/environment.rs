@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use model::environment::{Environment, Status, turn};
+use model::environment::{Environment, Reason, Status, turn};
 use model::event::Actor;
 use model::resource::{self, Resource};
 use model::template::Act;
@@ -60,23 +60,25 @@ impl Environments {
         }
         let mut all = store::resource::of(&mut tx, id).await?;
         let turn = turn(&now, &all, AT_ONCE);
-        for (i, words) in &turn.waits {
-            let progress = all[*i].progress;
-            store::resource::explain(&mut tx, &mut all[*i], words, progress).await?;
+        for (i, reason) in turn.waits {
+            let progress = all[i].progress;
+            store::resource::explain(&mut tx, &mut all[i], reason, progress).await?;
         }
-        for i in &turn.begin {
-            begin(&mut tx, now.status, &mut all[*i]).await?;
+        for i in turn.begin {
+            begin(&mut tx, now.status, &mut all[i]).await?;
         }
-        if let Some((to, reason)) = &turn.outcome {
+        let next = if let Some((to, reason)) = turn.outcome {
             now.progress = turn.progress;
             now.is_cancelled = false;
-            store::environment::transition(&mut tx, &mut now, *to, reason).await?;
+            store::environment::transition(&mut tx, &mut now, to, reason).await?;
             wake_all(&mut tx, &now).await?;
+            Next::Again
         } else {
-            store::environment::explain(&mut tx, &mut now, &turn.words, turn.progress).await?;
-        }
+            store::environment::explain(&mut tx, &mut now, turn.reason, turn.progress).await?;
+            Next::Rest
+        };
         tx.commit().await?;
-        Ok(if turn.outcome.is_some() { Next::Again } else { Next::Rest })
+        Ok(next)
     }
 
     /// Ends an environment whose time is over, and reminds of that; when to look again.
@@ -89,7 +91,7 @@ impl Environments {
             if taken.destroy_at == Some(end) {
                 // It comes once: what fails from here on waits for somebody who has it be tried again.
                 taken.destroy_at = None;
-                destroy(&mut tx, &mut taken, "Its planned end has come.").await?;
+                destroy(&mut tx, &mut taken, Reason::TtlExpired { expired_at: end }).await?;
                 tx.commit().await?;
             }
             return Ok(Some(now));
@@ -129,17 +131,15 @@ async fn begin(tx: &mut Tx, status: Status, one: &mut Resource) -> Result<(), Er
     if is_end {
         one.act = Act::Destroy;
         if one.status != resource::Status::Pending {
-            pend(tx, one, "It shall go.").await?;
+            pend(tx, one, resource::Reason::DestructionQueued { after: None }).await?;
         }
         // No server has ever held it: nothing was made.
         if one.fence == 0 {
-            return Ok(store::resource::delete(tx, one, "Nothing was made for it.").await?);
+            return Ok(store::resource::delete(tx, one, resource::Reason::AsExpected).await?);
         }
-        let to = resource::Status::Destroying;
-        return Ok(store::resource::transition(tx, one, to, "It is taken away.").await?);
     }
-    let to = resource::Status::Planning;
-    Ok(store::resource::transition(tx, one, to, "What has to be done is found out.").await?)
+    let to = if is_end { resource::Status::Destroying } else { resource::Status::Planning };
+    Ok(store::resource::transition(tx, one, to, resource::Reason::AsExpected).await?)
 }
 
 impl Reconcile for Environments {

@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use model::environment::Environment;
 use model::event::Actor;
 use model::operation::Subject;
-use model::resource::{Difference, Link};
+use model::resource::{Difference, Link, Reason};
 use model::{Invalid, ResourceId};
 use serde_json::Value;
 use store::{Db, Read, Scope, Tx};
@@ -33,6 +33,16 @@ fn fault(error: store::Error) -> Fault {
         }
         other => Fault::Refused(other.to_string()),
     }
+}
+
+/// The organization's quota is used up: retried, because something else may be deleted.
+fn quota_exceeded(error: &store::Error) -> Fault {
+    let reason = Box::new(Reason::QuotaExceeded { message: error.to_string() });
+    Fault::Subject { reason, is_retried: true }
+}
+
+fn failed(reason: Reason) -> Fault {
+    Fault::Subject { reason: Box::new(reason), is_retried: false }
 }
 
 fn refused(invalid: &Invalid) -> Fault {
@@ -57,7 +67,7 @@ fn resource(task: &Task) -> Result<ResourceId, Fault> {
 }
 
 fn no_resource() -> Fault {
-    Fault::Refused("only a resource of an environment can be this".into())
+    Fault::Refused("this executor serves resources of environments only".into())
 }
 
 /// The organization whose resource it is: nothing of others may be used for it.
@@ -91,7 +101,7 @@ async fn adopt(db: &Db, task: &Task, link: &Link) -> Result<(), Fault> {
     let owner = store::resource::owner(&mut tx, link).await.map_err(fault)?;
     if let Some(other) = owner.filter(|one| Subject::from(one.id) != task.id) {
         let Link { kind, id } = link;
-        let why = format!("the {kind} {id} is part of an environment already: {}", other.node.name);
+        let why = format!("{kind} {id} already belongs to resource {}", other.node.name);
         return Err(Fault::Refused(why));
     }
     set_link(&mut tx, task, link).await?;

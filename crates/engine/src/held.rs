@@ -1,7 +1,7 @@
 //! A subject in a worker's transaction: as it is now, and locked.
 
 use model::event::Actor;
-use store::{Db, Lifecycle, Reason, Tx};
+use store::{Db, Lifecycle, Tx};
 
 use crate::Error;
 
@@ -29,13 +29,13 @@ impl<T: Lifecycle> Held<T> {
     pub(crate) async fn transition(
         &mut self,
         to: T::Status,
-        reason: impl Into<Reason> + Send,
+        reason: T::Reason,
     ) -> Result<(), Error> {
         Ok(store::transition(&mut self.tx, &mut self.now, to, reason).await?)
     }
 
     /// Changes why it is in its status.
-    pub(crate) async fn explain(&mut self, reason: impl Into<Reason> + Send) -> Result<(), Error> {
+    pub(crate) async fn explain(&mut self, reason: T::Reason) -> Result<(), Error> {
         Ok(store::explain(&mut self.tx, &mut self.now, reason).await?)
     }
 

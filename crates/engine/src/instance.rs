@@ -27,7 +27,7 @@ use std::time::Duration;
 use base::entropy;
 use model::cluster::Cluster;
 use model::deployment::Deployment;
-use model::instance::{Instance, Status};
+use model::instance::{Instance, Reason, Status};
 use model::kind::Kind;
 use model::work::Next;
 use model::{InstanceId, Time};
@@ -89,8 +89,7 @@ impl Instances {
         }
         let catalog = self.rules.catalog();
         let Some(kind) = catalog.kind(&seen.kind) else {
-            let reason = format!("The catalog has no kind {} any more.", seen.kind);
-            self.explain(seen, &reason).await?;
+            self.explain(seen, Reason::KindNotFound { kind: seen.kind.clone() }).await?;
             return Ok(Outcome::Wait(Next::At(self.soon(Duration::from_mins(1)))));
         };
         match seen.status {
@@ -107,8 +106,8 @@ impl Instances {
     }
 
     /// Changes why an instance is in its status.
-    async fn explain(&self, seen: &Instance, reason: &str) -> Result<(), Error> {
-        if seen.status_reason == reason {
+    async fn explain(&self, seen: &Instance, reason: Reason) -> Result<(), Error> {
+        if seen.reason == reason {
             return Ok(());
         }
         let Some(mut held) = self.still(seen).await? else { return Ok(()) };
@@ -121,7 +120,7 @@ impl Instances {
         &self,
         seen: &Instance,
         to: Status,
-        reason: &str,
+        reason: Reason,
     ) -> Result<Outcome, Error> {
         if let Some(mut held) = self.still(seen).await? {
             held.transition(to, reason).await?;
@@ -130,23 +129,20 @@ impl Instances {
         Ok(Outcome::Moved)
     }
 
-    /// What a fault of a foreign system means: it failed for good, or waits and says for what.
-    async fn fault(&self, seen: &Instance, what: &str, fault: &Fault) -> Result<Outcome, Error> {
-        if let Fault::Refused(reason) = fault
-            && seen.status.may_become(Status::Failed)
-        {
-            return self.transition(seen, Status::Failed, &format!("{what}: {reason}")).await;
+    /// Handles a failed step. A refusal of an external system fails the instance if its lifecycle has
+    /// that step; other faults of external systems are explained and retried.
+    async fn trouble(&self, seen: &Instance, met: Trouble) -> Result<Outcome, Error> {
+        let (system, fault) = match met {
+            Trouble::Ours(error) => return Err(error),
+            Trouble::Outside(system, fault) => (system, fault),
+        };
+        let message = fault.to_string();
+        if matches!(fault, Fault::Refused(_)) && seen.status.may_become(Status::Failed) {
+            let reason = Reason::BackendRefused { system, message };
+            return self.transition(seen, Status::Failed, reason).await;
         }
-        self.explain(seen, &format!("Waits for {what}: {fault}")).await?;
+        self.explain(seen, Reason::BackendUnavailable { system, message }).await?;
         Ok(Outcome::Wait(Next::At(self.soon(LOOK_AGAIN))))
-    }
-
-    /// What a step that looks outside came to: our own errors are passed on, foreign ones explained.
-    async fn trouble(&self, seen: &Instance, what: &str, met: Trouble) -> Result<Outcome, Error> {
-        match met {
-            Trouble::Ours(error) => Err(error),
-            Trouble::Outside(fault) => self.fault(seen, what, &fault).await,
-        }
     }
 
     /// What holds the capacity of an instance, if there is something.
@@ -170,6 +166,12 @@ impl Instances {
     fn domain<'a>(&'a self, kind: &'a Kind) -> &'a str {
         kind.base_domain(self.outside.domain.as_deref())
     }
+}
+
+/// Why an instance fails that was too long in its status.
+fn overdue(seen: &Instance, last: Reason) -> Reason {
+    let after_seconds = seen.status.patience().map_or(0, |patience| patience.as_secs());
+    Reason::DeadlineExceeded { after_seconds, last: Box::new(last) }
 }
 
 /// Who acts on a status, by the name in the design.

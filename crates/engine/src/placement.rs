@@ -8,7 +8,7 @@
 mod act;
 mod known;
 mod outlook;
-mod words;
+mod reason;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::deployment::Spec;
+use crate::deployment::{Reason, Spec};
 use crate::log::LogLine;
 use crate::world::UnitId;
 use crate::{ClusterId, DeploymentId};
@@ -80,16 +80,43 @@ pub enum Observed {
     },
     /// It ended and will be started again.
     Restarting {
-        /// How it ended and when it is tried again, as a sentence.
-        reason: String,
+        /// How it ended and when it is restarted.
+        #[serde(flatten, with = "spoken")]
+        reason: Reason,
     },
     /// It ran to its end.
     Completed,
     /// It can't run.
     Failed {
-        /// Why, as a sentence that a user can act on.
-        reason: String,
+        /// Why.
+        #[serde(flatten, with = "spoken")]
+        reason: Reason,
     },
     /// Nothing of it is left.
     Gone,
+}
+
+/// How agents and servers exchange a reason: `reason` is its message, for those that have no codes, and
+/// `detail` the reason itself.
+mod spoken {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::deployment::Reason;
+    use crate::reason::Coded;
+
+    #[derive(Serialize, Deserialize)]
+    struct Spoken<D> {
+        reason: String,
+        #[serde(default = "Option::default")]
+        detail: Option<D>,
+    }
+
+    pub(super) fn serialize<S: Serializer>(reason: &Reason, to: S) -> Result<S::Ok, S::Error> {
+        Spoken { reason: reason.to_string(), detail: Some(reason) }.serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Reason, D::Error> {
+        let Spoken { reason, detail } = Spoken::<Reason>::deserialize(from)?;
+        Ok(detail.unwrap_or_else(|| Reason::reported(reason)))
+    }
 }

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::invalid::Check;
+use crate::reason::Coded;
 use crate::text_enum::text_enum;
 use crate::{ClusterId, Invalid, OrganizationId, Quantity, Resources, Time, name};
 
@@ -19,7 +20,7 @@ pub use provider::{
     VARIABLES,
 };
 pub use reason::Reason;
-pub use step::{Ask, Patience, Step, Voice, caveat, done, next_step};
+pub use step::{Ask, Patience, Step, Voice, done, next_step};
 
 /// Where a cluster is on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -199,8 +200,9 @@ pub struct Cluster {
     pub labels: BTreeMap<String, String>,
     /// Where it is on its way.
     pub status: Status,
-    /// Why it is there, as a sentence.
-    pub status_reason: String,
+    /// Why it has that status.
+    #[serde(flatten, serialize_with = "Coded::tell")]
+    pub reason: Reason,
     /// Since when it is there.
     pub status_since: Time,
     /// Since when it takes nothing new and what is on it moves elsewhere, if somebody wants that.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::invalid::Check;
+use crate::reason::Coded;
 use crate::text_enum::text_enum;
 use crate::{ClusterId, DeploymentId, InstanceId, Invalid, OrganizationId, Resources, Time, name};
 
@@ -282,8 +283,9 @@ pub struct Deployment {
     pub labels: BTreeMap<String, String>,
     /// Where it is on its way.
     pub status: Status,
-    /// Why it is there, as a sentence.
-    pub status_reason: String,
+    /// Why it has that status.
+    #[serde(flatten, serialize_with = "Coded::tell")]
+    pub reason: Reason,
     /// Where on the cluster it runs.
     pub node: Option<String>,
     /// Where it can be reached.

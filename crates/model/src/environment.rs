@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::reason::Coded;
 use crate::text_enum::text_enum;
 use crate::{EnvironmentId, OrganizationId, Time, UserId};
 
@@ -107,8 +108,9 @@ pub struct Environment {
     pub on_drift: OnDrift,
     /// Where it is on its way.
     pub status: Status,
-    /// Why it is there.
-    pub status_reason: String,
+    /// Why it has that status.
+    #[serde(flatten, serialize_with = "Coded::tell")]
+    pub reason: Reason,
     /// Since when.
     pub status_since: Time,
     /// How much of what is to be done is done, in percent.

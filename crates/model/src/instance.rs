@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::reason::Coded;
 use crate::text_enum::text_enum;
 use crate::{ClusterId, DeploymentId, InstanceId, OrganizationId, Resources, Time, Xid};
 
@@ -241,8 +242,9 @@ pub struct Instance {
     pub reauthentication: bool,
     /// Where it is on its way.
     pub status: Status,
-    /// Why it is there, as a sentence.
-    pub status_reason: String,
+    /// Why it has that status.
+    #[serde(flatten, serialize_with = "Coded::tell")]
+    pub reason: Reason,
     /// Since when.
     pub status_since: Time,
     /// The cluster that was asked for, if one was.

@@ -8,34 +8,55 @@
 
 use std::fmt::{self, Display};
 
-use serde::{Deserialize, Serialize};
+use serde::de::DeserializeOwned;
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::{DeploymentId, OrganizationId, Time};
 
-/// Gives a `Reason` its codes: the names of its variants.
-macro_rules! codes {
-    ($($code:ident),* $(,)?) => {
-        impl Reason {
-            /// All codes that this version knows.
-            pub const CODES: &'static [&'static str] = &[$(stringify!($code)),*];
+/// What the reasons of all subjects can do.
+pub trait Coded: Display + Default + Serialize + DeserializeOwned {
+    /// The code that clients decide by: the name of the variant. Of a reason that passes on another one
+    /// (a replica's, a deployment's) the code of that one.
+    fn code(&self) -> &str;
 
-            /// The code that clients decide by.
-            pub fn code(&self) -> &str {
+    /// A message without a code: of an old row, an old agent, an external system.
+    fn reported(message: impl Into<String>) -> Self;
+
+    /// Reads a stored reason. Rows of releases without codes have a message alone.
+    fn parse(text: &str) -> Self {
+        serde_json::from_str(text).unwrap_or_else(|_| Self::reported(text))
+    }
+
+    /// Serializes the reason as clients see it: as the fields `status_reason` and `reason_code`.
+    fn tell<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_map(Some(2))?;
+        fields.serialize_entry("status_reason", &self.to_string())?;
+        fields.serialize_entry("reason_code", self.code())?;
+        fields.end()
+    }
+}
+
+/// Makes a `Reason` [`Coded`]; names the variants that pass on another reason.
+macro_rules! coded {
+    ($($passed_on:pat => $inner:ident),* $(,)?) => {
+        impl $crate::reason::Coded for Reason {
+            fn code(&self) -> &str {
                 match self {
-                    $(Self::$code { .. } => stringify!($code),)*
+                    $($passed_on => $inner.code(),)*
                     Self::Unknown(other) => &other.code,
+                    other => other.into(),
                 }
             }
 
-            /// A message of somebody who has no codes: an old row, an old agent, an external system.
-            pub fn reported(message: impl Into<String>) -> Self {
+            fn reported(message: impl Into<String>) -> Self {
                 Self::Reported { message: message.into() }
             }
         }
     };
 }
-pub(crate) use codes;
+pub(crate) use coded;
 
 /// A reason of a newer version: kept as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use crate::Time;
 use crate::agent::ReplicaId;
-use crate::deployment::Status;
+use crate::deployment::{Reason, Status};
 use crate::world::Place;
 
 /// One replica of a deployment.
@@ -14,10 +14,10 @@ pub struct Replica {
     pub place: Option<Place>,
     /// Where it is on its way.
     pub status: Status,
-    /// Why it is there, as a sentence.
-    pub status_reason: String,
-    /// Why that may not be true any more, as a sentence.
-    pub caveat: Option<String>,
+    /// Why it has that status.
+    pub reason: Reason,
+    /// Why that may be outdated.
+    pub caveat: Option<Reason>,
     /// Where it can be reached.
     pub endpoints: Vec<String>,
     /// Counts the changes of what the agent shall do; reports carry it back.
@@ -33,8 +33,8 @@ pub struct Replica {
 pub struct Summary {
     /// Where it is on its way: as far as the furthest of those that have not ended.
     pub status: Status,
-    /// Why it is there, as a sentence.
-    pub reason: String,
+    /// Why it has that status.
+    pub reason: Reason,
     /// Where it is: where the first is that has a place.
     pub place: Option<Place>,
     /// Where all of them can be reached.
@@ -64,57 +64,59 @@ fn speaker<'a>(kept: &[&'a Replica]) -> Option<&'a Replica> {
         let same = || kept.iter().filter(|replica| replica.status == *status);
         // Who failed says more than who was stopped with it.
         same()
-            .find(|replica| !replica.status_reason.starts_with(STOPPED))
+            .find(|replica| !matches!(replica.reason, Reason::SiblingFailed { .. }))
             .or(same().next())
             .copied()
     };
     order.iter().find_map(of)
 }
 
-const STOPPED: &str = "Stopped, because replica ";
-
-/// Why a replica was stopped that could have run, when another of its deployment failed.
-pub fn stopped_because_of(number: u32) -> String {
-    format!("{STOPPED}{number} failed.")
-}
-
-fn with_caveat(reason: String, kept: &[&Replica]) -> String {
+fn with_caveat(reason: Reason, kept: &[&Replica]) -> Reason {
     match kept.iter().find_map(|replica| replica.caveat.as_ref()) {
-        Some(caveat) => format!("{reason} {caveat}"),
+        Some(Reason::ClusterUnreachable { since, .. }) => {
+            Reason::ClusterUnreachable { since: *since, last: Box::new(reason) }
+        }
+        Some(caveat) => caveat.clone(),
         None => reason,
     }
 }
 
-fn reason(kept: &[&Replica], speaker: &Replica) -> String {
+fn reason(kept: &[&Replica], speaker: &Replica) -> Reason {
     let of = |status: Status| kept.iter().filter(move |replica| replica.status == status).count();
     let (all, running) = (kept.len(), of(Status::Running));
     if all == 1 || running == all || speaker.status == Status::Completed {
-        return speaker.status_reason.clone();
+        return speaker.reason.clone();
     }
     if speaker.status == Status::Failed {
-        return format!("Replica {}: {}", speaker.id.number, speaker.status_reason);
+        let reason = Box::new(speaker.reason.clone());
+        return Reason::ReplicaFailed { replica: speaker.id.number, reason };
     }
-    let waiting = kept.iter().find(|replica| replica.status.is_waiting());
-    let why = waiting.map(|replica| format!(" {}", replica.status_reason)).unwrap_or_default();
-    match running + of(Status::Completed) {
-        0 if waiting.is_none() => speaker.status_reason.clone(),
-        _ => format!("{running} of {all} replicas run.{why}"),
+    let pending = kept.iter().find(|replica| replica.status.is_waiting());
+    if pending.is_none() && running + of(Status::Completed) == 0 {
+        return speaker.reason.clone();
+    }
+    let number = |count| u32::try_from(count).unwrap_or(u32::MAX);
+    Reason::ReplicasUnavailable {
+        running: number(running),
+        replicas: number(all),
+        pending: pending.map(|replica| Box::new(replica.reason.clone())),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reason::Coded;
     use crate::{DeploymentId, Xid};
 
     fn replica(number: u32, status: Status) -> Replica {
         let id = ReplicaId { deployment: DeploymentId(Xid::new(1, [0; 5], 0)), number };
-        let status_reason = format!("It is {status}.");
+        let reason = Reason::reported(format!("It is {status}."));
         Replica {
             id,
             place: None,
             status,
-            status_reason,
+            reason,
             caveat: None,
             endpoints: Vec::new(),
             desired: 0,
@@ -127,7 +129,7 @@ mod tests {
         let all: Vec<Replica> =
             (0u32..).zip(statuses).map(|(number, status)| replica(number, *status)).collect();
         let summary = summary(&all).unwrap();
-        (summary.status, summary.reason)
+        (summary.status, summary.reason.to_string())
     }
 
     #[test]
@@ -136,8 +138,11 @@ mod tests {
         assert_eq!(of(&[Running]), (Running, "It is running.".into()));
         assert_eq!(of(&[Running, Running]).0, Running);
         let (status, reason) = of(&[Queued, Running, Starting]);
-        assert_eq!((status, &*reason), (Running, "1 of 3 replicas run. It is queued."));
-        assert_eq!(of(&[Queued, Queued]), (Queued, "0 of 2 replicas run. It is queued.".into()));
+        assert_eq!((status, &*reason), (Running, "1 of 3 replicas running. It is queued."));
+        assert_eq!(
+            of(&[Queued, Queued]),
+            (Queued, "0 of 2 replicas running. It is queued.".into())
+        );
         assert_eq!(of(&[Scheduled, Starting]).0, Starting);
         assert_eq!(of(&[Queued, Preempted]).0, Preempted);
     }
@@ -145,10 +150,12 @@ mod tests {
     #[test]
     fn a_caveat_is_said_with_the_reason() {
         let mut all = [replica(0, Status::Running), replica(1, Status::Running)];
-        all[1].caveat = Some("Who knows.".into());
+        let since = Some(Time(0));
+        all[1].caveat = Some(Reason::ClusterUnreachable { since, last: Box::default() });
         let summary = summary(&all).unwrap();
         assert_eq!(summary.status, Status::Running);
-        assert_eq!(summary.reason, "It is running. Who knows.");
+        let last = Box::new(Reason::reported("It is running."));
+        assert_eq!(summary.reason, Reason::ClusterUnreachable { since, last });
     }
 
     #[test]
@@ -157,8 +164,8 @@ mod tests {
         let (status, reason) = of(&[Running, Failed]);
         assert_eq!((status, &*reason), (Failed, "Replica 1: It is failed."));
         let mut both = [replica(0, Failed), replica(1, Failed)];
-        both[0].status_reason = stopped_because_of(1);
-        assert_eq!(summary(&both).unwrap().reason, "Replica 1: It is failed.");
+        both[0].reason = Reason::SiblingFailed { replica: 1 };
+        assert_eq!(summary(&both).unwrap().reason.to_string(), "Replica 1: It is failed.");
         assert_eq!(of(&[Completed, Running]).0, Running);
         assert_eq!(of(&[Completed, Completed]).0, Completed);
         assert_eq!(of(&[Running, Deleting]), (Running, "It is running.".into()));

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::reason::Coded;
 use crate::template::{Act, Existing, Node};
 use crate::text_enum::text_enum;
 use crate::{EnvironmentId, OrganizationId, ResourceId, Time};
@@ -106,8 +107,9 @@ pub struct Resource {
     pub act: Act,
     /// Where it is on its way.
     pub status: Status,
-    /// Why it is there.
-    pub status_reason: String,
+    /// Why it has that status.
+    #[serde(flatten, serialize_with = "Coded::tell")]
+    pub reason: Reason,
     /// Since when.
     pub status_since: Time,
     /// How far the step is that goes on, in percent.

@@ -8,6 +8,7 @@ mod probe;
 
 use futures_util::future::BoxFuture;
 use model::Secret;
+use model::resource::Reason;
 
 pub use operation::{
     Access, CLUSTER_DNS, CLUSTER_ID, Environment, Files, Log, Observed, Operation, Outcome,
@@ -24,6 +25,14 @@ pub enum Fault {
     /// It is down, slow or confused: it will be tried again.
     #[error("{0}")]
     Unavailable(String),
+    /// A subject of Paddock's own, on which it depends, failed or is not available.
+    #[error("{reason}")]
+    Subject {
+        /// Why.
+        reason: Box<Reason>,
+        /// Will it be tried again?
+        is_retried: bool,
+    },
 }
 
 /// What a port answers with, later.

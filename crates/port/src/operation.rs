@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use model::operation::Subject;
-use model::resource::{Difference, Link};
+use model::resource::{Difference, Link, Reason};
 use model::{EnvironmentId, Invalid, OrganizationId, Secret, Time, UserId};
 use serde_json::{Map, Value};
 
@@ -117,7 +117,7 @@ pub enum Progress<T> {
     /// It continues in the background: ask again when [`Operation::changed`] resolves.
     Running {
         /// What it waits for.
-        message: String,
+        reason: Reason,
         /// How much is done, in percent, if that is known.
         percent: Option<u8>,
     },
@@ -126,15 +126,28 @@ pub enum Progress<T> {
 }
 
 impl<T> Progress<T> {
-    /// Running, with an unknown percentage.
+    /// Running, in the words of an external system, with an unknown percentage.
     pub fn running(message: impl Into<String>) -> Self {
-        Progress::Running { message: message.into(), percent: None }
+        Self::pending(Reason::Progressing { message: message.into() })
+    }
+
+    /// Running, with an unknown percentage.
+    pub fn pending(reason: Reason) -> Self {
+        Progress::Running { reason, percent: None }
+    }
+
+    /// The same with a percentage.
+    pub fn at(self, percent: Option<u8>) -> Self {
+        match self {
+            Progress::Running { reason, .. } => Progress::Running { reason, percent },
+            done @ Progress::Done(_) => done,
+        }
     }
 
     /// The result with its type changed.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Progress<U> {
         match self {
-            Progress::Running { message, percent } => Progress::Running { message, percent },
+            Progress::Running { reason, percent } => Progress::Running { reason, percent },
             Progress::Done(done) => Progress::Done(f(done)),
         }
     }

@@ -34,9 +34,25 @@ pub enum Error {
         /// The limit that was asked for.
         bytes: i64,
     },
-    /// The command can't be run in the image. Give another.
+    /// Neither the container nor its image says what to run. Give a command.
     #[error("{0}")]
     BadCommand(String),
+    /// The image does not have the command. Give another.
+    #[error("{message}")]
+    CommandNotFound {
+        /// The command.
+        command: String,
+        /// What is wrong, as a sentence.
+        message: String,
+    },
+    /// The command is not executable in the image. Give another.
+    #[error("{message}")]
+    CommandNotExecutable {
+        /// The command.
+        command: String,
+        /// What is wrong, as a sentence.
+        message: String,
+    },
     /// The registry has no such image. Check name and tag.
     #[error("The image {image} does not exist in the registry {registry}: check its name and tag.")]
     ImageNotFound {
@@ -59,9 +75,21 @@ pub enum Error {
     /// The registry does not deliver. Retry later; a retry continues what has arrived.
     #[error("{0}")]
     RegistryUnavailable(String),
-    /// The image is damaged, hostile, too large, or built for another platform. Use another image.
+    /// The registry does not answer in time. Retry later; a retry continues what has arrived.
+    #[error("{0}")]
+    RegistryTimedOut(String),
+    /// The image is damaged or hostile. Use another image.
     #[error("{0}")]
     BadImage(String),
+    /// The image is larger than allowed. Use another image.
+    #[error("{0}")]
+    ImageTooLarge(String),
+    /// The image is built for another platform. Use another image.
+    #[error("{0}")]
+    WrongPlatform(String),
+    /// The image shall run as a user or in a directory that can't be had. Use another image.
+    #[error("{0}")]
+    BadImageConfig(String),
     /// Something else listens on the port. Only without a network namespace per container.
     #[error(
         "Port {port} can't be used: {cause}. Containers share this machine's network here; choose \
@@ -73,6 +101,9 @@ pub enum Error {
         /// What the kernel says.
         cause: String,
     },
+    /// The container's ports can't be published. Retry.
+    #[error("No port could be opened: {0}.")]
+    PortNotOpened(String),
     /// Every address of the installation's network is in use. Stop other containers.
     #[error("The network is full: too many containers run on this machine.")]
     NetworkFull,

@@ -27,7 +27,8 @@ pub fn restarting(ended: &str, wait: Duration, restart: u32) -> String {
     format!("{ended} It is started again after {} (restart {restart}).", time(wait))
 }
 
-fn signal(number: i32) -> String {
+/// A signal, by number and name.
+pub fn signal(number: i32) -> String {
     nix::sys::signal::Signal::try_from(number)
         .map_or_else(|_| number.to_string(), |signal| format!("{number} ({})", signal.as_str()))
 }

@@ -79,11 +79,14 @@ pub(crate) enum Phase {
 }
 
 /// How a container's program ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct End {
     pub(crate) code: Option<i32>,
     /// As a sentence.
     pub(crate) reason: String,
+    /// Was one of its processes killed for lack of memory?
+    #[serde(default)]
+    pub(crate) is_oom: bool,
 }
 
 /// A container's directory.

@@ -166,11 +166,11 @@ fn write(lock: &mut File, order: &Order) -> io::Result<()> {
 }
 
 pub(super) fn unopened(cause: impl Into<io::Error>) -> Error {
-    Error::io("No port could be opened", cause)
+    Error::PortNotOpened(cause.into().to_string())
 }
 
 fn broken(what: &str) -> Error {
-    Error::Helper(format!("No port could be opened: the container's porter {what}."))
+    Error::PortNotOpened(format!("the container's porter {what}"))
 }
 
 #[cfg(test)]

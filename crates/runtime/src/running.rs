@@ -33,6 +33,14 @@ pub struct Listed {
     pub restarts: u32,
     /// How it ended the last time.
     pub last_reason: Option<String>,
+    /// The exit code with which it ended the last time.
+    pub last_code: Option<i32>,
+    /// Was one of its processes killed for lack of memory before that?
+    pub is_oom: bool,
+    /// How long it waits until it is started again.
+    pub wait_ms: u64,
+    /// Was its supervisor killed, so that nobody knows how it ended?
+    pub is_lost: bool,
     /// Where its ports can be reached.
     pub endpoints: Vec<String>,
 }
@@ -40,20 +48,33 @@ pub struct Listed {
 impl Embedded {
     /// What of ours exists.
     pub fn list(&self) -> Vec<Listed> {
-        let listed = plans(&self.dirs).into_iter().map(|plan| {
-            let place = self.place(&plan.container.name);
-            let state: State = read_json(&place.state()).unwrap_or_default();
-            let is_running = plan.boot == boot_id() && is_alive(&place);
-            Listed {
-                is_running,
-                pid: state.pid.filter(|_| is_running),
-                restarts: state.restarts,
-                last_reason: state.last.map(|end| end.reason),
-                endpoints: endpoints(&plan),
-                container: plan.container,
-            }
-        });
-        listed.collect()
+        plans(&self.dirs).into_iter().map(|plan| self.describe(plan)).collect()
+    }
+
+    /// A container of ours, if it exists.
+    pub fn get(&self, name: &str) -> Option<Listed> {
+        super::container::check_name(name).ok()?;
+        read_json(&self.place(name).plan()).map(|plan| self.describe(plan))
+    }
+
+    fn describe(&self, plan: Plan) -> Listed {
+        let place = self.place(&plan.container.name);
+        // In this order: a shim says how it ended before it ends.
+        let is_running = plan.boot == boot_id() && is_alive(&place);
+        let state: State = read_json(&place.state()).unwrap_or_default();
+        let last = state.last.as_ref();
+        Listed {
+            is_running,
+            pid: state.pid.filter(|_| is_running),
+            restarts: state.restarts,
+            last_code: last.and_then(|end| end.code),
+            is_oom: last.is_some_and(|end| end.is_oom),
+            wait_ms: state.wait_ms,
+            is_lost: !is_running && state.phase != Phase::Ended,
+            endpoints: endpoints(&plan),
+            last_reason: state.last.map(|end| end.reason),
+            container: plan.container,
+        }
     }
 
     /// Returns when a container is doing differently than `seen`.

@@ -94,11 +94,11 @@ impl Shim {
                     run.follow(&self.plan, &mut self.events, &mut self.log)
                 }
                 Err(error) if !told => {
-                    self.end(End { code: None, reason: error.to_string() });
+                    self.end(End { reason: error.to_string(), ..End::default() });
                     tell::<()>(&Err(error));
                     return ExitCode::FAILURE;
                 }
-                Err(error) => End { code: None, reason: error.to_string() },
+                Err(error) => End { reason: error.to_string(), ..End::default() },
             };
             if began.elapsed() >= RECOVERED {
                 wait = Duration::from_millis(self.plan.restart_first_ms);
@@ -112,8 +112,7 @@ impl Shim {
             self.state.wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
             self.enter(Phase::Waiting, None);
             if self.events.rest(wait) {
-                let end = self.state.last.take();
-                self.end(end.unwrap_or(End { code: None, reason: "It was stopped.".to_owned() }));
+                self.enter(Phase::Ended, None);
                 return ExitCode::SUCCESS;
             }
             wait = (wait * 2).min(most);

@@ -65,7 +65,10 @@ impl Embedded {
         let says_nothing_of_the_image = |error: &Error| {
             matches!(
                 error,
-                Error::RegistryUnavailable(_) | Error::NoSpace { .. } | Error::Io { .. }
+                Error::RegistryUnavailable(_)
+                    | Error::RegistryTimedOut(_)
+                    | Error::NoSpace { .. }
+                    | Error::Io { .. }
             )
         };
         match (fetch(&self.options, name).await, stored) {

@@ -91,7 +91,8 @@ fn fill(into: &Path, blob: &Path, diff_id: &str, budget: &mut Budget) -> io::Res
     let drained = applied.and_then(|entries| contents.drain().map(|()| entries));
     budget.bytes = contents.left().saturating_sub(1);
     if contents.left() == 0 {
-        return Err(io::Error::other(
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
             "unpacked it is larger than an image may be (setting: maximum image size)",
         ));
     }

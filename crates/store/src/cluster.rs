@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use model::cluster::{
-    Capacity, Cluster, Heard, Hosting, NewCluster, NewNode, Node, Settings, Status,
+    Capacity, Cluster, Heard, Hosting, NewCluster, NewNode, Node, Reason, Settings, Status,
 };
 use model::event::Kind;
+use model::reason::Coded as _;
 use model::work::{Key, Lane};
 use model::{ClusterId, OrganizationId, Place, Resources, Time};
 
@@ -77,7 +78,7 @@ impl Id for ClusterId {
 }
 
 impl Lifecycle for Cluster {
-    status_row!(Status);
+    status_row!(Status, Reason);
     const WORKER: &'static str = WORKER;
     const RESTLESS: &'static str = "(status <> 'ready' OR provider <> 'local')";
     const EXPLAINED: &'static str = "explained";
@@ -144,12 +145,13 @@ pub async fn create_as(
     new: &NewCluster,
 ) -> Result<Cluster> {
     let (now, by) = (tx.now(), tx.actor().to_string());
-    let nodes = new.all_nodes();
+    let (nodes, reason) = (new.all_nodes(), Reason::default());
     tx.run(
         sql!(
             "INSERT INTO cluster (id, organization_id, name, provider, settings, cloud_provider, ",
             "region, labels, nodes, status, status_reason, status_since, created_by, created_at, ",
-            "updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'accepted', $10, $12, $11, $12, $12)"
+            "updated_at, reason_code) VALUES ",
+            "($1, $2, $3, $4, $5, $6, $7, $8, $9, 'accepted', $10, $12, $11, $12, $12, $13)"
         ),
         params![
             id,
@@ -161,9 +163,10 @@ pub async fn create_as(
             new.region,
             new.labels,
             Json(&labels_of(&nodes)),
-            "Asked for; its worker will take it on.",
+            reason,
             by,
-            now
+            now,
+            reason.code()
         ],
     )
     .await?;
@@ -351,7 +354,7 @@ pub async fn retry(tx: &mut Tx, cluster: &Cluster) -> Result<Cluster> {
             now.name, now.status
         )));
     }
-    transition(tx, &mut now, Status::Accepted, "It is tried again, as was asked for.").await?;
+    transition(tx, &mut now, Status::Accepted, Reason::RetryRequested).await?;
     Ok(now)
 }
 
@@ -398,7 +401,8 @@ pub async fn request_delete(tx: &mut Tx, cluster: &Cluster, is_forced: bool) -> 
         )));
     }
     now.is_forced |= is_forced;
-    transition(tx, &mut now, Status::Deprovisioning, "Its deletion was asked for.").await?;
+    transition(tx, &mut now, Status::Deprovisioning, Reason::DeletionRequested { by: None })
+        .await?;
     Ok(now)
 }
 
@@ -512,7 +516,7 @@ fn read_cluster(mut row: Row) -> Result<(Cluster, Labels, Row)> {
         region,
         labels,
         status: row.take()?,
-        status_reason: row.take()?,
+        reason: row.take()?,
         status_since: row.take()?,
         draining_at: row.take()?,
         is_forced: row.take()?,

@@ -16,8 +16,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use model::deployment::{Deployment, NewDeployment, Status};
+use model::deployment::{Deployment, NewDeployment, Reason, Status};
 use model::event::Kind;
+use model::reason::Coded as _;
 use model::replica::Replica;
 use model::work::{Key, Lane};
 use model::{ClusterId, DeploymentId, InstanceId, OrganizationId, Time};
@@ -33,15 +34,13 @@ by_id!(DeploymentId: get(Read));
 
 row! { Deployment(DeploymentId) in "deployment":
     id, organization_id, instance_id, reserved, pinned_to, placed_on, name, spec as json, priority,
-    labels as json, status, status_reason, node, endpoints as json, generation, created_by, created_at,
+    labels as json, status, reason in "status_reason", node, endpoints as json, generation, created_by, created_at,
     updated_at, started_at;
 }
 pub(crate) use columns;
 
 /// The worker that ends what was asked to run for a while.
 pub const ENDING: &str = "ending";
-/// What a replica says that nobody has looked at yet.
-pub const WAITS: &str = "Waits to be placed.";
 
 /// How many deployments there may be.
 #[derive(Debug, Clone, Copy)]
@@ -92,12 +91,13 @@ async fn insert(
     reserved: Option<&str>,
 ) -> Result<Deployment> {
     let (id, now, by) = (tx.id::<DeploymentId>(), tx.now(), tx.actor().to_string());
+    let reason = Reason::AwaitingPlacement;
     tx.run(
         sql!(
             "INSERT INTO deployment (id, organization_id, pinned_to, name, image, spec, priority, ",
             "labels, next_number, status, status_reason, endpoints, created_by, created_at, updated_at, ",
-            "instance_id, reserved) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 'queued', $9, '[]', $10, $11, $11, ",
-            "$12, $13)"
+            "instance_id, reserved, reason_code) VALUES ",
+            "($1, $2, $3, $4, $5, $6, $7, $8, 0, 'queued', $9, '[]', $10, $11, $11, $12, $13, $14)"
         ),
         params![
             id,
@@ -108,11 +108,12 @@ async fn insert(
             Json(&new.spec),
             new.priority,
             new.labels,
-            WAITS,
+            reason,
             by,
             now,
             instance,
-            reserved
+            reserved,
+            reason.code()
         ],
     )
     .await?;
@@ -213,7 +214,7 @@ async fn scale(
     // Those that wait go first, then the youngest.
     kept.sort_by_key(|replica| (replica.place.is_some(), Reverse(replica.id.number)));
     kept.truncate((have - wanted) as usize);
-    remove(tx, now, kept, "It is one too many.").await?;
+    remove(tx, now, kept, Reason::ScaledDown).await?;
     replicas.retain(is_left);
     Ok(())
 }
@@ -223,7 +224,7 @@ async fn remove(
     tx: &mut Tx,
     now: &Deployment,
     mut replicas: Vec<&mut Replica>,
-    reason: &str,
+    reason: Reason,
 ) -> Result<()> {
     let agent = Agent::of(now);
     let change = status::Change::new(Status::Deleting, reason, agent);
@@ -270,8 +271,8 @@ async fn delete_taken(
     if deployment.status == Status::Deleting {
         return Ok(deployment);
     }
-    let reason = "Its deletion was asked for.";
-    (deployment.status, deployment.status_reason) = (Status::Deleting, reason.into());
+    let reason = Reason::DeletionRequested { by: None };
+    (deployment.status, deployment.reason) = (Status::Deleting, reason.clone());
     remove(tx, &deployment, replicas.iter_mut().collect(), reason).await?;
     replicas.retain(is_left);
     let deployment = settle(tx, &deployment, &replicas, Status::Deleting.as_str()).await?;
@@ -315,7 +316,7 @@ pub async fn end_due(tx: &mut Tx, id: DeploymentId) -> Result<Option<Time>> {
     if over.is_empty() {
         return Ok(next);
     }
-    let reason = format!("Its time of {seconds} s is over.");
+    let reason = Reason::RunForElapsed { seconds: seconds.into() };
     let change = status::Change::new(Status::Completed, reason, Agent::of(&deployment));
     transition_replicas(tx, over.iter_mut().map(|replica| &mut **replica), &change).await?;
     if change.agent == Agent::Absent {

@@ -5,14 +5,15 @@
 
 use std::collections::BTreeMap;
 
-use model::environment::{Environment, OnDrift, Status};
+use model::environment::{Environment, OnDrift, Reason, Status};
+use model::reason::Coded as _;
 use model::work::{Key, Lane};
 use model::{EnvironmentId, OrganizationId, TemplateId, Time, UserId};
 use serde::Serialize;
 use serde_json::Map;
 
 use crate::db::{Json, Param, Select, Value, json, params, readable, sql};
-use crate::status::{self, Lifecycle, Reason, status_row};
+use crate::status::{self, Lifecycle, status_row};
 use crate::subject::{self, Subject as _, by_id, row};
 use crate::{Error, Read, Result, Scope, Tx, work};
 
@@ -26,13 +27,13 @@ pub const WORKER: &str = "environment";
 
 row! { Environment(EnvironmentId) in "environment":
     id, organization_id, name, description, tags as json, templates as json, parameters as json, on_drift,
-    status, status_reason, status_since, progress, entry_points as json, is_cancelled, destroy_at,
+    status, reason in "status_reason", status_since, progress, entry_points as json, is_cancelled, destroy_at,
     reminders, created_by, generation, created_at, updated_at, destroyed_at;
     const LIVING: &'static str = "1 = 1";
 }
 
 impl Lifecycle for Environment {
-    status_row!(Status);
+    status_row!(Status, Reason);
     const WORKER: &'static str = WORKER;
     const RESTLESS: &'static str = "status IN ('deploying', 'validating', 'destroying')";
     const EXPLAINED: &'static str = "progress";
@@ -109,14 +110,15 @@ pub async fn create(
     new: &NewEnvironment,
 ) -> Result<Environment> {
     let (id, now) = (tx.id::<EnvironmentId>(), tx.now());
+    let reason = Reason::default();
     let names: Vec<&String> = new.templates.iter().map(|(_, name)| name).collect();
     let made = tx
         .first(
             sql!(
                 "INSERT INTO environment (id, organization_id, name, description, tags, templates, ",
                 "parameters, on_drift, status, status_reason, status_since, progress, entry_points, ",
-                "destroy_at, created_by, created_at, updated_at) VALUES ",
-                "($1, $2, $3, $4, $5, $6, $7, $8, 'deploying', $9, $10, 0, '[]', $11, $12, $10, $10) ",
+                "destroy_at, created_by, created_at, updated_at, reason_code) VALUES ",
+                "($1, $2, $3, $4, $5, $6, $7, $8, 'deploying', $9, $10, 0, '[]', $11, $12, $10, $10, $13) ",
                 "ON CONFLICT (organization_id, name) WHERE destroyed_at IS NULL DO NOTHING RETURNING ",
                 columns!()
             ),
@@ -129,10 +131,11 @@ pub async fn create(
                 Json(&names),
                 Json(&new.parameters),
                 new.on_drift,
-                "Asked for.",
+                reason,
                 now,
                 new.destroy_at,
-                new.created_by
+                new.created_by,
+                reason.code()
             ],
         )
         .await?;
@@ -208,11 +211,10 @@ impl subject::Filter for Filter {
 pub async fn explain(
     tx: &mut Tx,
     now: &mut Environment,
-    reason: impl Into<Reason>,
+    reason: Reason,
     progress: i64,
 ) -> Result<()> {
-    let reason = reason.into();
-    if now.status_reason == reason && now.progress == progress {
+    if now.reason == reason && now.progress == progress {
         return Ok(());
     }
     now.progress = progress;
@@ -237,7 +239,8 @@ fn told(now: &Environment) -> serde_json::Value {
         "parameter_names": now.parameters.keys().collect::<Vec<_>>(),
         "on_drift": now.on_drift,
         "status": now.status,
-        "status_reason": now.status_reason,
+        "status_reason": now.reason.to_string(),
+        "reason_code": now.reason.code(),
         "status_since": now.status_since,
         "progress": now.progress,
         "entry_points": now.entry_points,

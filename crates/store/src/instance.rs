@@ -6,7 +6,8 @@
 pub mod promotion;
 pub mod search;
 
-use model::instance::{Instance, NewInstance, Status};
+use model::instance::{Instance, NewInstance, Reason, Status};
+use model::reason::{By, Coded as _};
 use model::work::{Key, Lane};
 use model::{ClusterId, DeploymentId, InstanceId, OrganizationId, Xid};
 
@@ -30,13 +31,13 @@ pub const GENERAL: &str = "general";
 
 row! { Instance(InstanceId) in "instance":
     id, kind, organization_id, owner, name, cloud_provider, region, multi_az, instance_type, size,
-    reauthentication, status, status_reason, status_since, pinned_to, cluster_id, deployment_id,
+    reauthentication, status, reason in "status_reason", status_since, pinned_to, cluster_id, deployment_id,
     host, expires_at, detail as json, generation, created_at, updated_at;
 }
 pub(crate) use columns;
 
 impl Lifecycle for Instance {
-    status_row!(Status);
+    status_row!(Status, Reason);
     const WORKER: &'static str = WORKER;
     const RESTLESS: &'static str = "status NOT IN ('ready', 'failed', 'suspended')";
     const EXPLAINED: &'static str = "waiting";
@@ -95,14 +96,15 @@ pub async fn create(
     let mut detail = new.detail.clone();
     detail.charges = new.charges.iter().map(|(charge, _)| charge.clone()).collect();
     detail.placement = Some(tx.id::<Xid>());
+    let reason = Reason::AwaitingPlacement;
     let expires_at = new.lifespan.map(|life| now + life);
     let made = tx
         .first(
             sql!(
                 "INSERT INTO instance (id, kind, organization_id, owner, name, cloud_provider, region, ",
                 "multi_az, instance_type, size, reauthentication, status, status_reason, status_since, ",
-                "pinned_to, expires_at, detail, created_at, updated_at) VALUES ",
-                "($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'accepted', $12, $13, $14, $15, $16, $13, $13) ",
+                "pinned_to, expires_at, detail, created_at, updated_at, reason_code) VALUES ",
+                "($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'accepted', $12, $13, $14, $15, $16, $13, $13, $17) ",
                 "ON CONFLICT (kind, organization_id, name) WHERE deleted_at IS NULL DO NOTHING RETURNING ",
                 columns!()
             ),
@@ -118,11 +120,12 @@ pub async fn create(
                 new.instance_type,
                 new.size,
                 new.reauthentication,
-                "Asked for; waits for a cluster.",
+                reason,
                 now,
                 new.pinned_to,
                 expires_at,
-                Json(&detail)
+                Json(&detail),
+                reason.code()
             ],
         )
         .await?;
@@ -190,13 +193,9 @@ pub(crate) async fn is_counted_in_units(
     Ok(read.number(sql, params![unit, cloud, region, owner, instance.pinned_to]).await? > 0)
 }
 
-/// Asks for an instance's end.
-pub async fn request_delete(
-    tx: &mut Tx,
-    scope: Scope,
-    id: InstanceId,
-    reason: &str,
-) -> Result<Instance> {
+/// Requests the deletion of an instance.
+pub async fn request_delete(tx: &mut Tx, scope: Scope, id: InstanceId, by: By) -> Result<Instance> {
+    let reason = Reason::DeletionRequested { by: Some(by) };
     let mut instance = take(tx, scope, id).await?;
     if !instance.status.is_leaving() {
         transition(tx, &mut instance, Status::Deprovision, reason).await?;

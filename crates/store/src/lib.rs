@@ -43,5 +43,5 @@ pub use db::{Db, Durability, Read, Tx};
 pub use error::{Error, Result};
 pub use model::Page;
 pub use scope::Scope;
-pub use status::{Lifecycle, Reason, State, explain, save, transition};
+pub use status::{Lifecycle, State, explain, save, transition};
 pub use subject::{Filter, Id, Subject, count, get, list, resync, statements, take};

@@ -13,6 +13,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0005_environment", include_str!("../migrations/0005_environment.sql")),
     ("0006_resource_tried", include_str!("../migrations/0006_resource_tried.sql")),
     ("0007_operation", include_str!("../migrations/0007_operation.sql")),
+    ("0008_reason", include_str!("../migrations/0008_reason.sql")),
 ];
 
 /// Brings the database up to date, in one transaction.

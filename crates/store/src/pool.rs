@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use model::cluster::{Cluster, Hosting, NewCluster, Status};
+use model::cluster::{Cluster, Hosting, NewCluster, Reason, Status};
 use model::event::Kind;
 use model::scaling::{Memory, Pool, Template};
 use model::work::{Key, Lane};
@@ -170,7 +170,8 @@ pub async fn shrink(tx: &mut Tx, now: &State, id: ClusterId) -> Result<()> {
         return Err(Error::Conflict(format!("the cluster {id} is not empty any more")));
     }
     let mut leaving = cluster::get(tx, Scope::All, id).await?;
-    cluster::transition(tx, &mut leaving, Status::Deprovisioning, &now.reason).await?;
+    let reason = Reason::ScaledDown { pool: now.name.clone() };
+    cluster::transition(tx, &mut leaving, Status::Deprovisioning, reason).await?;
     note(tx, now, "shrunk", Some(id)).await
 }
 

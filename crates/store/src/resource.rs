@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 
 use model::event::Kind;
-use model::resource::{Link, Resource, Status};
+use model::reason::Coded as _;
+use model::resource::{Link, Reason, Resource, Status};
 use model::template::{Act, Node};
 use model::work::{Key, Lane};
 use model::{EnvironmentId, OrganizationId, ResourceId};
@@ -15,7 +16,7 @@ use serde::Serialize;
 use serde_json::Map;
 
 use crate::db::{Json, Param, Row, Select, Value, batches, json, params, sql};
-use crate::status::{self, Lifecycle, Reason, status_row};
+use crate::status::{self, Lifecycle, status_row};
 use crate::subject::{self, Any, Id, Subject, by_id};
 use crate::{Error, Page, Read, Result, Scope, Tx, work};
 
@@ -50,7 +51,7 @@ impl Id for ResourceId {
 }
 
 impl Lifecycle for Resource {
-    status_row!(Status);
+    status_row!(Status, Reason);
     const WORKER: &'static str = WORKER;
     const RESTLESS: &'static str = "status IN ('planning', 'applying', 'destroying')";
     const EXPLAINED: &'static str = "progress";
@@ -113,18 +114,28 @@ pub async fn create(
     owner: OrganizationId,
     environment: EnvironmentId,
     node: &Node,
-    reason: &str,
+    reason: &Reason,
 ) -> Result<Resource> {
     let (id, now) = (tx.id::<ResourceId>(), tx.now());
     let made = tx
         .first(
             sql!(
                 "INSERT INTO resource (id, environment_id, organization_id, name, executor, node, act, ",
-                "status, status_reason, status_since, created_at, updated_at) VALUES ",
-                "($1, $2, $3, $4, $5, $6, 'create', 'pending', $7, $8, $8, $8) RETURNING ",
+                "status, status_reason, status_since, created_at, updated_at, reason_code) VALUES ",
+                "($1, $2, $3, $4, $5, $6, 'create', 'pending', $7, $8, $8, $8, $9) RETURNING ",
                 columns!()
             ),
-            params![id, environment, owner, node.name, node.executor, Json(node), reason, now],
+            params![
+                id,
+                environment,
+                owner,
+                node.name,
+                node.executor,
+                Json(node),
+                reason,
+                now,
+                reason.code()
+            ],
         )
         .await?;
     let made = made.ok_or_else(|| Error::Broken("an insert without a row".into()))?;
@@ -197,14 +208,8 @@ pub async fn list(read: &mut Read, scope: Scope, page: &Page) -> Result<Vec<Reso
 }
 
 /// Changes how far a step is and why, if that is news. Wakes nobody.
-pub async fn explain(
-    tx: &mut Tx,
-    now: &mut Resource,
-    reason: impl Into<Reason>,
-    progress: i64,
-) -> Result<()> {
-    let reason = reason.into();
-    if now.status_reason == reason && now.progress == progress {
+pub async fn explain(tx: &mut Tx, now: &mut Resource, reason: Reason, progress: i64) -> Result<()> {
+    if now.reason == reason && now.progress == progress {
         return Ok(());
     }
     now.progress = progress;
@@ -249,11 +254,7 @@ pub async fn doom(tx: &mut Tx, environment: EnvironmentId) -> Result<()> {
 }
 
 /// The end of a resource. Its log stays.
-pub async fn delete(
-    tx: &mut Tx,
-    now: &mut Resource,
-    reason: impl Into<Reason> + Send,
-) -> Result<()> {
+pub async fn delete(tx: &mut Tx, now: &mut Resource, reason: Reason) -> Result<()> {
     (now.act, now.link) = (Act::Nothing, None);
     transition(tx, now, Status::Destroyed, reason).await?;
     crate::operation::secret::forget(tx, now.id).await?;
@@ -276,7 +277,8 @@ fn told(now: &Resource) -> serde_json::Value {
         "template": now.node.template,
         "act": now.act,
         "status": now.status,
-        "status_reason": now.status_reason,
+        "status_reason": now.reason.to_string(),
+        "reason_code": now.reason.code(),
         "progress": now.progress,
         "outputs": now.outputs,
         "link": now.link,
@@ -295,7 +297,7 @@ fn from_row(mut row: Row) -> Result<Resource> {
         node: row.take::<Json<_>>()?.0,
         act: row.take()?,
         status: row.take()?,
-        status_reason: row.take()?,
+        reason: row.take()?,
         status_since: row.take()?,
         progress: row.take()?,
         print: row.take()?,

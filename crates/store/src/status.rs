@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::future::{Future, ready};
 
-use model::deployment::{Deployment, Status};
+use model::deployment::{Deployment, Reason, Status};
+use model::reason::Coded;
 use model::replica::{Replica, summary};
 use model::work::{Key, Lane};
 use model::{DeploymentId, OrganizationId, Place, Time};
@@ -18,17 +19,14 @@ use crate::db::{Json, Param, Select, Value, batches, json, params, sql};
 use crate::subject::{self, Id, Subject};
 use crate::{Error, Result, Scope, Tx, event, work};
 
-/// Why a subject is in its status.
-pub type Reason = String;
-
 /// Where a subject is in its lifecycle.
 #[derive(Debug)]
-pub struct State<'a, S> {
+pub struct State<'a, S, R> {
     /// Its status.
     pub status: S,
-    /// Why it is there.
-    pub reason: &'a Reason,
-    /// Since when it is there.
+    /// Why it has that status.
+    pub reason: &'a R,
+    /// Since when it has it.
     pub since: Time,
     /// When its row was last changed.
     pub updated_at: Time,
@@ -38,6 +36,8 @@ pub struct State<'a, S> {
 pub trait Lifecycle: Subject<Id: Id<Subject = Self>> + Clone {
     /// Its statuses.
     type Status: Param + Display + Copy + PartialEq + Send + Sync;
+    /// Why it has its status.
+    type Reason: Coded + Param + PartialEq + Send + Sync;
     /// The worker that drives it.
     const WORKER: &'static str;
     /// What holds for rows whose worker has something to do.
@@ -52,9 +52,9 @@ pub trait Lifecycle: Subject<Id: Id<Subject = Self>> + Clone {
     /// Whose it is; nobody's when it is shared by all.
     fn owner(&self) -> Option<OrganizationId>;
     /// Where it is in its lifecycle.
-    fn state(&self) -> State<'_, Self::Status>;
+    fn state(&self) -> State<'_, Self::Status, Self::Reason>;
     /// Changes where it is, in memory.
-    fn set_state(&mut self, to: Self::Status, reason: Reason, since: Time);
+    fn set_state(&mut self, to: Self::Status, reason: Self::Reason, since: Time);
     /// Changes when its row was last changed, in memory.
     fn touch(&mut self, at: Time);
     /// The other columns that are written with its status, with their values.
@@ -91,8 +91,9 @@ pub trait Lifecycle: Subject<Id: Id<Subject = Self>> + Clone {
 
 /// The methods of [`Lifecycle`] for a struct with the usual fields.
 macro_rules! status_row {
-    ($status:ty) => {
+    ($status:ty, $reason:ty) => {
         type Status = $status;
+        type Reason = $reason;
         fn may_become(from: $status, to: $status) -> bool {
             from.may_become(to)
         }
@@ -102,16 +103,16 @@ macro_rules! status_row {
         fn owner(&self) -> Option<model::OrganizationId> {
             self.organization_id.into()
         }
-        fn state(&self) -> $crate::status::State<'_, $status> {
+        fn state(&self) -> $crate::status::State<'_, $status, $reason> {
             $crate::status::State {
                 status: self.status,
-                reason: &self.status_reason,
+                reason: &self.reason,
                 since: self.status_since,
                 updated_at: self.updated_at,
             }
         }
-        fn set_state(&mut self, to: $status, reason: $crate::Reason, since: model::Time) {
-            (self.status, self.status_reason, self.status_since) = (to, reason, since);
+        fn set_state(&mut self, to: $status, reason: $reason, since: model::Time) {
+            (self.status, self.reason, self.status_since) = (to, reason, since);
         }
         fn touch(&mut self, at: model::Time) {
             self.updated_at = at;
@@ -126,13 +127,13 @@ pub async fn transition<T: Lifecycle>(
     tx: &mut Tx,
     now: &mut T,
     to: T::Status,
-    reason: impl Into<Reason> + Send,
+    reason: T::Reason,
 ) -> Result<()> {
     let from = now.state().status;
     if !T::may_become(from, to) {
         return Err(illegal(T::KIND.as_str(), from, to));
     }
-    now.set_state(to, reason.into(), tx.now());
+    now.set_state(to, reason, tx.now());
     now.entered(tx).await?;
     now.touch(tx.now());
     write(tx, now, from).await?;
@@ -144,12 +145,7 @@ fn illegal(kind: &str, from: impl Display, to: impl Display) -> Error {
 }
 
 /// Changes why a subject is in its status, if that is news. Wakes nobody.
-pub async fn explain<T: Lifecycle>(
-    tx: &mut Tx,
-    now: &mut T,
-    reason: impl Into<Reason> + Send,
-) -> Result<()> {
-    let reason = reason.into();
+pub async fn explain<T: Lifecycle>(tx: &mut Tx, now: &mut T, reason: T::Reason) -> Result<()> {
     if *now.state().reason == reason {
         return Ok(());
     }
@@ -160,7 +156,7 @@ pub async fn explain<T: Lifecycle>(
 pub(crate) async fn explain_anew<T: Lifecycle>(
     tx: &mut Tx,
     now: &mut T,
-    reason: Reason,
+    reason: T::Reason,
 ) -> Result<()> {
     let State { status, since, .. } = now.state();
     now.set_state(status, reason, since);
@@ -208,6 +204,7 @@ pub(crate) fn update<'a, T: Lifecycle>(
     let mut statement = Select::new(&format!("UPDATE {} SET ", T::TABLE))
         .bound("status = ?", status)
         .bound(", status_reason = ?", reason.value())
+        .bound(", reason_code = ?", Value::Text(reason.code().into()))
         .bound(", status_since = ?", Value::Int(since.0))
         .bound(", updated_at = ?", Value::Int(updated_at.0));
     for (column, value) in now.columns() {
@@ -305,6 +302,7 @@ impl Change<'_> {
         let mut statement = Select::new("UPDATE replica SET ")
             .bound("status = ?", text(&self.to))
             .bound(", status_reason = ?", self.reason.value())
+            .bound(", reason_code = ?", Value::Text(self.reason.code().into()))
             .text(match self.agent {
                 Agent::Unconcerned => "",
                 Agent::Answers if self.place.is_some() => ", desired = desired + 1",
@@ -335,7 +333,7 @@ impl Change<'_> {
     }
 
     fn apply(&self, replica: &mut Replica, now: Time) {
-        (replica.status, replica.status_reason) = (self.to, self.reason.clone());
+        (replica.status, replica.reason) = (self.to, self.reason.clone());
         replica.desired += i64::from(self.agent != Agent::Unconcerned);
         if self.to == Status::Running {
             replica.started_at = replica.started_at.or(Some(now));
@@ -364,14 +362,15 @@ pub(crate) async fn settle(
     if now.status != Status::Deleting
         && let Some(summary) = summary(replicas)
     {
-        (now.status, now.status_reason) = (summary.status, summary.reason);
+        (now.status, now.reason) = (summary.status, summary.reason);
         (now.endpoints, now.started_at) = (summary.endpoints, summary.started_at);
     }
     let sql = sql!(
         "UPDATE deployment SET status = $2, status_reason = $3, placed_on = $4, node = $5, ",
-        "endpoints = $6, started_at = $7, updated_at = $8 WHERE id = $1"
+        "endpoints = $6, started_at = $7, updated_at = $8, reason_code = $9 WHERE id = $1"
     );
-    let (status, reason, endpoints) = (now.status, &now.status_reason, Json(&now.endpoints));
+    let (status, reason, endpoints) = (now.status, &now.reason, Json(&now.endpoints));
+    let code = reason.code();
     let params = params![
         now.id,
         status,
@@ -380,7 +379,8 @@ pub(crate) async fn settle(
         now.node,
         endpoints,
         now.started_at,
-        now.updated_at
+        now.updated_at,
+        code
     ];
     tx.run(sql, params).await?;
     crate::deployment::append(tx, &now, change).await?;

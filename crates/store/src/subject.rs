@@ -198,12 +198,12 @@ fn of_lifecycle<T: Lifecycle + Subject<Id: From<Xid>>>() -> [String; 3] {
 }
 
 /// Makes a struct a [`Subject`] that is read column by column: names its id, its table and its columns,
-/// which are called as its fields are. Also defines `columns!()` for other statements of its module.
+/// which are called as its fields are unless `in` names them. Also defines `columns!()` for other statements of its module.
 macro_rules! row {
     ($subject:ident($id:ident) in $table:literal:
-     $first:ident $(, $field:ident $(as $json:ident)?)*; $($constants:tt)*) => {
+     $first:ident $(, $field:ident $(in $column:literal)? $(as $json:ident)?)*; $($constants:tt)*) => {
         macro_rules! columns {
-            () => { concat!(stringify!($first) $(, ", ", stringify!($field))*) };
+            () => { concat!(stringify!($first) $(, ", ", $crate::subject::column_name!($field $($column)?))*) };
         }
         impl $crate::subject::Subject for $subject {
             type Id = $id;
@@ -244,6 +244,17 @@ macro_rules! by_id {
     )*};
 }
 pub(crate) use by_id;
+
+/// The name of the column of a field.
+macro_rules! column_name {
+    ($field:ident) => {
+        stringify!($field)
+    };
+    ($field:ident $column:literal) => {
+        $column
+    };
+}
+pub(crate) use column_name;
 
 /// The next column of a row; of a document what it holds.
 macro_rules! column {

@@ -73,7 +73,7 @@ impl Things {
         let waits = self.waits.entry(format!("{call} {}", task.key)).or_default();
         *waits += 1;
         let message = format!("It goes on ({waits} of {}).", self.slowness);
-        let running = Progress::Running { message, percent: Some(50) };
+        let running = Progress::running(message).at(Some(50));
         Ok((*waits <= self.slowness).then_some(running))
     }
 }

@@ -4,6 +4,7 @@ pub mod request;
 
 use std::collections::BTreeMap;
 
+use model::reason::Coded as _;
 use model::{ClusterId, OrganizationId, Resources, Time, cluster};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -27,8 +28,12 @@ pub struct Cluster {
     /// Where it is on its way: `accepted`, `provisioning`, `provisioned`, `waiting_for_agent`,
     /// `ready`, `unreachable`, `failed`, `deprovisioning`, `cleanup`.
     pub status: String,
-    /// Why it is there.
+    /// Why it has that status; empty if there is nothing to add.
     pub status_reason: String,
+    /// The code of that reason, such as `InsufficientCapacity`: for programs, which never read messages.
+    #[serde(default)]
+    #[schema(required)]
+    pub reason_code: String,
     /// Who serves it: `local` is this machine; `agent` is whoever runs `paddock agent` beside it;
     /// `kubernetes` is a Kubernetes that there is; `terraform` is what a module makes.
     pub provider: String,
@@ -78,7 +83,8 @@ impl From<cluster::Cluster> for Cluster {
             shared: c.organization_id.is_none(),
             name: c.name,
             status: c.status.to_string(),
-            status_reason: c.status_reason,
+            status_reason: c.reason.to_string(),
+            reason_code: c.reason.code().to_owned(),
             provider: c.provider.to_string(),
             kubernetes,
             terraform,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use model::reason::Coded as _;
 use model::{ClusterId, DeploymentId, OrganizationId, Replica, Resources, Time, deployment};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -50,8 +51,12 @@ pub struct Deployment {
     /// Where it is on its way: `queued`, `scheduled`, `starting`, `running`, `preempted`, `failed`,
     /// `completed`, `deleting`.
     pub status: String,
-    /// Why it is there.
+    /// Why it has that status; empty if there is nothing to add.
     pub status_reason: String,
+    /// The code of that reason, such as `InsufficientCapacity`: for programs, which never read messages.
+    #[serde(default)]
+    #[schema(required)]
+    pub reason_code: String,
     /// Where on the cluster it runs.
     pub node: Option<String>,
     /// Where it can be reached.
@@ -94,7 +99,8 @@ impl From<deployment::Deployment> for Deployment {
             node_selector: d.spec.node_selector,
             anti_affinity: d.spec.anti_affinity,
             status: d.status.to_string(),
-            status_reason: d.status_reason,
+            status_reason: d.reason.to_string(),
+            reason_code: d.reason.code().to_owned(),
             node: d.node,
             endpoints: d.endpoints,
             generation: d.generation,
@@ -114,8 +120,12 @@ pub struct ReplicaStatus {
     pub number: u32,
     /// As a deployment's.
     pub status: String,
-    /// Why it is there.
+    /// Why it has that status; empty if there is nothing to add.
     pub status_reason: String,
+    /// The code of that reason, such as `InsufficientCapacity`: for programs, which never read messages.
+    #[serde(default)]
+    #[schema(required)]
+    pub reason_code: String,
     /// The cluster whose capacity it holds.
     #[schema(value_type = Option<String>)]
     pub cluster_id: Option<ClusterId>,
@@ -135,7 +145,8 @@ impl From<Replica> for ReplicaStatus {
         Self {
             number: replica.id.number,
             status: replica.status.to_string(),
-            status_reason: replica.status_reason,
+            status_reason: replica.reason.to_string(),
+            reason_code: replica.reason.code().to_owned(),
             cluster_id,
             node,
             endpoints: replica.endpoints,

@@ -6,6 +6,7 @@ pub mod request;
 
 use std::collections::BTreeMap;
 
+use model::reason::Coded as _;
 use model::{EnvironmentId, OrganizationId, Time, UserId, environment};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -39,8 +40,12 @@ pub struct Environment {
     pub status: String,
     /// The same as people say it.
     pub status_words: String,
-    /// Why it is there.
+    /// Why it has that status; empty if there is nothing to add.
     pub status_reason: String,
+    /// The code of that reason, such as `InsufficientCapacity`: for programs, which never read messages.
+    #[serde(default)]
+    #[schema(required)]
+    pub reason_code: String,
     /// Since when.
     #[schema(value_type = String, format = DateTime)]
     pub status_since: Time,
@@ -98,7 +103,8 @@ impl From<environment::Environment> for Environment {
             on_drift: of.on_drift.to_string(),
             status: of.status.to_string(),
             status_words: of.status.words().to_owned(),
-            status_reason: of.status_reason,
+            status_reason: of.reason.to_string(),
+            reason_code: of.reason.code().to_owned(),
             status_since: of.status_since,
             progress: of.progress,
             entry_points: of.entry_points,

@@ -29,8 +29,12 @@ pub struct DeploymentExplanation {
     pub at: Time,
     /// Where it is on its way.
     pub status: String,
-    /// Why, as a sentence.
+    /// Why it has that status; empty if there is nothing to add.
     pub status_reason: String,
+    /// The code of that reason, such as `InsufficientCapacity`: for programs, which never read messages.
+    #[serde(default)]
+    #[schema(required)]
+    pub reason_code: String,
     /// Its replicas, by number; the first 100.
     pub replicas: Vec<ReplicaExplanation>,
 }

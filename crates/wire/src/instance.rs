@@ -1,5 +1,6 @@
 //! Instances of managed services.
 
+use model::reason::Coded as _;
 use model::{ClusterId, InstanceId, OrganizationId, Time, instance};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -35,8 +36,12 @@ pub struct Instance {
     /// Where it is on its way: `accepted`, `preparing`, `provisioning`, `ready`, `failed`, `deprovision`,
     /// `deleting`, `suspending`, `suspended`, `resuming`.
     pub status: String,
-    /// Why it is there.
+    /// Why it has that status; empty if there is nothing to add.
     pub status_reason: String,
+    /// The code of that reason, such as `InsufficientCapacity`: for programs, which never read messages.
+    #[serde(default)]
+    #[schema(required)]
+    pub reason_code: String,
     /// The cluster that it is on.
     #[schema(value_type = Option<String>)]
     pub cluster_id: Option<ClusterId>,
@@ -74,7 +79,8 @@ impl From<instance::Instance> for Instance {
             billing_model: i.detail.billing.model,
             reauthentication: i.reauthentication,
             status: i.status.to_string(),
-            status_reason: i.status_reason,
+            status_reason: i.reason.to_string(),
+            reason_code: i.reason.code().to_owned(),
             cluster_id: i.cluster_id,
             host: i.host,
             endpoints: i.detail.endpoints,

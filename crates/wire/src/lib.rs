@@ -11,6 +11,7 @@
 //! - A field that an answer gains after a release is optional, or has `#[serde(default)]` and
 //!   `#[schema(required)]`, so that a new client reads the answers of an old server.
 
+pub mod agent;
 pub mod amount;
 pub mod cluster;
 pub mod denied_owner;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use model::reason::Coded as _;
 use model::{EnvironmentId, ResourceId, Time, resource};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -33,8 +34,12 @@ pub struct Resource {
     /// Where it is on its way: `pending`, `planning`, `applying`, `applied`, `failed`, `drifted`,
     /// `destroying`, `destroyed`.
     pub status: String,
-    /// Why it is there.
+    /// Why it has that status; empty if there is nothing to add.
     pub status_reason: String,
+    /// The code of that reason, such as `InsufficientCapacity`: for programs, which never read messages.
+    #[serde(default)]
+    #[schema(required)]
+    pub reason_code: String,
     /// Since when.
     #[schema(value_type = String, format = DateTime)]
     pub status_since: Time,
@@ -148,7 +153,8 @@ impl From<resource::Resource> for Resource {
             tags: of.node.tags,
             act: of.act.to_string(),
             status: of.status.to_string(),
-            status_reason: of.status_reason,
+            status_reason: of.reason.to_string(),
+            reason_code: of.reason.code().to_owned(),
             status_since: of.status_since,
             progress: of.progress,
             outputs: of.outputs,

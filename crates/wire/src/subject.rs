@@ -38,6 +38,9 @@ pub struct State {
     pub status: String,
     /// Why it has that status.
     pub status_reason: Option<String>,
+    /// The code of that reason; servers of earlier releases send none.
+    #[serde(default)]
+    pub reason_code: String,
     /// When it last changed.
     pub updated_at: Option<Time>,
     /// How many deployments a cluster has.

@@ -23,7 +23,7 @@ impl Leaving {
             return None;
         }
         match kubernetes.destroy(task).await {
-            Ok(Progress::Running { message, .. }) => Some(message),
+            Ok(Progress::Running { reason, .. }) => Some(reason.to_string()),
             Ok(Progress::Done(())) => None,
             Err(fault) => {
                 info!(cluster.id = %task.id, "destroyed without being cleared: {fault}");

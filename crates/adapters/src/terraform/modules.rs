@@ -131,7 +131,7 @@ impl Modules {
             }
             Look::Waits(_) => Progress::running("Terraform begins."),
             Look::Goes(_) | Look::None | Look::Ended(..) => {
-                Progress::Running { message: workspace.progress(), percent: workspace.percent() }
+                Progress::running(workspace.progress()).at(workspace.percent())
             }
         }
     }
@@ -254,10 +254,7 @@ impl Modules {
         let work = async move { work.destroy().await.map(|()| Ran::Gone) };
         match self.pursue(task, &workspace, Aim::Destroy, work)? {
             // The state that says so is kept before its folder goes: nothing is destroyed twice.
-            Some(_) => Ok(Progress::Running {
-                message: "Terraform has removed it.".into(),
-                percent: Some(99),
-            }),
+            Some(_) => Ok(Progress::running("Terraform has removed it.").at(Some(99))),
             None if self.is_idle(task) => Ok(Progress::running(ENDING)),
             None => Ok(self.running(task, &workspace)),
         }

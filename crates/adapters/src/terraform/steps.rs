@@ -162,7 +162,6 @@ fn is_managed(fault: &Fault) -> bool {
 }
 
 fn says(fault: &Fault, words: &[&str]) -> bool {
-    let (Fault::Refused(why) | Fault::Unavailable(why)) = fault;
-    let why = why.to_lowercase();
+    let why = fault.to_string().to_lowercase();
     words.iter().any(|words| why.contains(words))
 }

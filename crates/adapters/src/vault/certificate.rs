@@ -147,7 +147,7 @@ pub(super) async fn revoke(session: &Session, all: &[Former], log: &Log) -> Resu
             Fault::Refused(why) => {
                 log.say(format!("The certificate {} is not revoked: {why}", one.serial));
             }
-            other @ Fault::Unavailable(_) => return Err(other),
+            other => return Err(other),
         }
     }
     Ok(())

@@ -162,10 +162,10 @@ async fn a_call_that_takes_long_goes_on_in_the_background_and_is_made_once() {
     let calls = calls();
     let one = task(&json!({"url": server}));
     for _ in 0..2 {
-        let Progress::Running { message, .. } = calls.apply(&one).await.unwrap() else {
+        let Progress::Running { reason: message, .. } = calls.apply(&one).await.unwrap() else {
             panic!("done")
         };
-        assert_eq!(message, format!("POST {server}/ has not answered yet."));
+        assert_eq!(message.to_string(), format!("POST {server}/ has not answered yet."));
     }
     go.send(()).unwrap();
     assert_eq!(until_done(&calls, &one).await.outputs["body"], "late");

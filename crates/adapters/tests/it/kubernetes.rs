@@ -65,7 +65,7 @@ pub(crate) fn unavailable<T: std::fmt::Debug>(answer: Result<T, Fault>) -> Strin
 
 fn going<T: std::fmt::Debug>(answer: Result<Progress<T>, Fault>) -> String {
     match answer {
-        Ok(Progress::Running { message, .. }) => message,
+        Ok(Progress::Running { reason: message, .. }) => message.to_string(),
         other => panic!("not going: {other:?}"),
     }
 }

@@ -35,7 +35,7 @@ pub(crate) fn task(number: usize, with: &Value) -> Task {
 pub(crate) fn done<T>(progress: Progress<T>) -> T {
     match progress {
         Progress::Done(done) => done,
-        Progress::Running { message, .. } => panic!("it is running: {message}"),
+        Progress::Running { reason: message, .. } => panic!("it is running: {message}"),
     }
 }
 

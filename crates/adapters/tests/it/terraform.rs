@@ -177,7 +177,7 @@ pub(crate) async fn settle<T>(
     loop {
         match ask().await? {
             Progress::Done(made) => return Ok(made),
-            Progress::Running { message, .. } => {
+            Progress::Running { reason: message, .. } => {
                 assert!(began.elapsed() < PATIENCE, "it goes on: {message}");
             }
         }
@@ -201,7 +201,7 @@ pub(crate) async fn make(provider: &Terraform, task: &Task) -> Result<Outcome, F
 
 pub(crate) fn going<T: std::fmt::Debug>(answer: Result<Progress<T>, Fault>) -> String {
     match answer {
-        Ok(Progress::Running { message, .. }) => message,
+        Ok(Progress::Running { reason: message, .. }) => message.to_string(),
         other => panic!("not running: {other:?}"),
     }
 }
@@ -215,7 +215,7 @@ pub(crate) async fn keep(provider: &Terraform, task: &mut Task) {
 /// Destroys it to its end, as the worker does.
 pub(crate) async fn remove(provider: &Terraform, task: &mut Task) {
     let began = base::monotonic();
-    while let Progress::Running { message, .. } = provider.destroy(task).await.unwrap() {
+    while let Progress::Running { reason: message, .. } = provider.destroy(task).await.unwrap() {
         assert!(began.elapsed() < PATIENCE, "it goes on: {message}");
         keep(provider, task).await;
         tokio::time::sleep(Duration::from_millis(20)).await;

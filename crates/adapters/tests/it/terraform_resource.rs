@@ -182,7 +182,7 @@ pub(crate) async fn settle<T>(
         keep(executor, task).await;
         match answer? {
             Progress::Done(done) => return Ok(done),
-            Progress::Running { message, .. } => {
+            Progress::Running { reason: message, .. } => {
                 assert!(began.elapsed() < PATIENCE, "it goes on: {message}");
             }
         }
@@ -234,7 +234,7 @@ pub(crate) async fn drift(executor: &Modules, task: &Task) -> Vec<String> {
     let began = base::monotonic();
     let seen = loop {
         match executor.observe(task).await.unwrap() {
-            Progress::Running { message, .. } => {
+            Progress::Running { reason: message, .. } => {
                 assert!(began.elapsed() < PATIENCE, "{message}");
             }
             Progress::Done(seen) => break seen,

@@ -47,8 +47,10 @@ async fn it_says_how_far_it_is() {
     let began = base::monotonic();
     loop {
         let now = executor.apply(&task).await.unwrap();
-        let Progress::Running { message, percent } = now else { panic!("it waits at the gate") };
-        if message == "Terraform is creating terraform_data.second (2 of 2)." {
+        let Progress::Running { reason: message, percent } = now else {
+            panic!("it waits at the gate")
+        };
+        if message.to_string() == "Terraform is creating terraform_data.second (2 of 2)." {
             assert_eq!(percent, Some(50));
             break;
         }
@@ -106,10 +108,10 @@ async fn a_run_of_another_server_is_waited_for_and_told_of() {
     task.fence += 1;
     task.log.take();
     let next = bed.executor();
-    let Progress::Running { message, .. } = next.apply(&task).await.unwrap() else {
+    let Progress::Running { reason: message, .. } = next.apply(&task).await.unwrap() else {
         panic!("it waits")
     };
-    assert!(message.contains("terraform_data.second"), "{message}");
+    assert!(message.to_string().contains("terraform_data.second"), "{message}");
     assert!(next.observe(&task).await.is_err(), "nobody looks meanwhile");
     assert!(task.log.take().iter().any(|line| line.contains("second: Creating...")));
     bed.open_gate();
@@ -377,8 +379,8 @@ async fn only_as_many_run_as_may() {
     assert!(why.starts_with("as many runs of Terraform go on as may"), "nobody waits: {why}");
     executor.plan(&other).await.unwrap();
     let answer = executor.plan(&other).await.unwrap();
-    let Progress::Running { message, .. } = answer else { panic!("{answer:?}") };
-    assert_eq!(message, "Terraform waits for its turn: 1 run at once.");
+    let Progress::Running { reason: message, .. } = answer else { panic!("{answer:?}") };
+    assert_eq!(message.to_string(), "Terraform waits for its turn: 1 run at once.");
     bed.open_gate();
     settle(&executor, &mut task, async |executor, task| executor.apply(task).await).await.unwrap();
     plan(&executor, &mut other).await.unwrap();

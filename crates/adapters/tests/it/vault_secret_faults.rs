@@ -172,8 +172,8 @@ async fn settle(executor: &adapters::vault::Secrets, task: &mut Task) -> Result<
     for _ in 0..20 {
         match apply(executor, task).await {
             Ok(_) => return Ok(()),
-            Err(Fault::Refused(why)) => return Err(why),
             Err(Fault::Unavailable(why)) => assert!(why.contains("somebody else has"), "{why}"),
+            Err(other) => return Err(other.to_string()),
         }
     }
     panic!("it never settles");

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use futures_util::future::BoxFuture;
-use model::deployment::Spec;
+use model::deployment::{Reason, Spec};
 use model::{ClusterId, DeploymentId, Xid};
 use runtime::LogStream;
 use tokio::sync::Notify;
@@ -20,6 +20,14 @@ fn replica(n: u32) -> ReplicaId {
 
 fn spec(image: &str) -> Spec {
     Spec { image: Some(image.into()), replicas: 1, ports: vec![80], ..Spec::default() }
+}
+
+fn no_command() -> Reason {
+    Reason::CommandNotFound { command: "run".into() }
+}
+
+fn fell_over() -> Reason {
+    Reason::Exited { exit_code: Some(3), signal: None, oom_limit_bytes: None }
 }
 
 /// A control plane: says what it is told to say, and keeps what it hears.
@@ -134,24 +142,24 @@ impl Runtime for Machine {
                 std::future::pending::<()>().await;
             }
             if image == "bad" {
-                return Condition::Failed("It can't run.".into());
+                return Observed::Failed { reason: no_command() };
             }
             self.running.lock().unwrap().insert(id, image);
-            Condition::Running { endpoints: vec!["127.0.0.1:80".into()] }
+            Observed::Running { endpoints: vec!["127.0.0.1:80".into()] }
         })
     }
 
-    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Condition) -> Doing<'a> {
+    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Observed) -> Doing<'a> {
         Box::pin(async move {
             self.ended.notified().await;
             let image = self.running.lock().unwrap().get(&id).cloned();
             match (image.as_deref(), seen) {
-                (Some("job"), _) => Condition::Completed,
-                (Some("again"), Condition::Running { .. }) => {
-                    Condition::Restarting { reason: "It fell over.".into() }
+                (Some("job"), _) => Observed::Completed,
+                (Some("again"), Observed::Running { .. }) => {
+                    Observed::Restarting { reason: fell_over() }
                 }
-                (Some("again"), _) => Condition::Running { endpoints: vec!["127.0.0.1:81".into()] },
-                _ => Condition::Failed("It fell over.".into()),
+                (Some("again"), _) => Observed::Running { endpoints: vec!["127.0.0.1:81".into()] },
+                _ => Observed::Failed { reason: fell_over() },
             }
         })
     }
@@ -356,7 +364,7 @@ async fn what_can_not_run_says_why_and_is_left_until_the_wish_changes() {
     let scene = Scene::new();
     scene.plane.wish(1, 1, Some(spec("bad")));
     scene.later().await;
-    let failed = Observed::Failed { reason: "It can't run.".into() };
+    let failed = Observed::Failed { reason: no_command() };
     assert_eq!(scene.plane.heard(1), [(1, Observed::Starting), (1, failed)]);
     assert_eq!(scene.machine.calls(), ["start bad"]);
     scene.plane.wish(1, 2, None);
@@ -367,7 +375,7 @@ async fn what_can_not_run_says_why_and_is_left_until_the_wish_changes() {
 #[tokio::test(start_paused = true)]
 async fn what_ends_by_itself_is_reported_as_it_ended() {
     for (image, expected) in
-        [("job", Observed::Completed), ("web", Observed::Failed { reason: "It fell over.".into() })]
+        [("job", Observed::Completed), ("web", Observed::Failed { reason: fell_over() })]
     {
         let scene = Scene::new();
         scene.plane.wish(1, 1, Some(spec(image)));
@@ -388,7 +396,7 @@ async fn every_change_is_reported_until_it_has_ended() {
         scene.machine.ended.notify_one();
         scene.later().await;
     }
-    let restarting = || Observed::Restarting { reason: "It fell over.".into() };
+    let restarting = || Observed::Restarting { reason: fell_over() };
     let elsewhere = Observed::Running { endpoints: vec!["127.0.0.1:81".into()] };
     let expected = [Observed::Starting, running(), restarting(), elsewhere, restarting()];
     assert_eq!(scene.plane.heard(1), expected.map(|observed| (1, observed)));

@@ -2,10 +2,10 @@
 
 use futures_util::future::{BoxFuture, pending, ready};
 use futures_util::{FutureExt, StreamExt, stream};
-use model::agent::ReplicaId;
-use model::deployment::Spec;
+use model::agent::{Observed, ReplicaId};
+use model::deployment::{Reason, Spec};
 use model::log::LogsFrom;
-use runtime::{Condition, LogStream};
+use runtime::LogStream;
 
 use super::{Doing, Runtime};
 use crate::Error;
@@ -23,10 +23,11 @@ impl Runtime for Absent {
     }
 
     fn start<'a>(&'a self, _id: ReplicaId, _node: &'a str, _spec: &'a Spec) -> Doing<'a> {
-        ready(Condition::Failed(self.reason.clone())).boxed()
+        let reason = Reason::StartFailed { message: self.reason.clone() };
+        ready(Observed::Failed { reason }).boxed()
     }
 
-    fn changed<'a>(&'a self, _id: ReplicaId, _seen: &'a Condition) -> Doing<'a> {
+    fn changed<'a>(&'a self, _id: ReplicaId, _seen: &'a Observed) -> Doing<'a> {
         pending().boxed()
     }
 

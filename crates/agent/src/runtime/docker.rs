@@ -23,12 +23,12 @@ use std::sync::{Mutex, MutexGuard};
 
 use bollard::query_parameters::{RemoveContainerOptions, StopContainerOptions};
 use futures_util::future::BoxFuture;
-use model::agent::ReplicaId;
+use model::agent::{Observed, ReplicaId};
 use model::deployment::Spec;
 use model::log::LogsFrom;
-use runtime::{Condition, LogStream};
+use runtime::LogStream;
 
-use super::{Doing, Runtime};
+use super::{Doing, Runtime, started};
 use crate::Error;
 use fault::is_missing;
 use watch::Restarts;
@@ -134,10 +134,10 @@ impl Runtime for Docker {
     }
 
     fn start<'a>(&'a self, id: ReplicaId, _node: &'a str, spec: &'a Spec) -> Doing<'a> {
-        Box::pin(async move { Condition::after_start(self.start_replica(id, spec).await) })
+        Box::pin(async move { started(self.start_replica(id, spec).await) })
     }
 
-    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Condition) -> Doing<'a> {
+    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Observed) -> Doing<'a> {
         Box::pin(self.watch(id, seen))
     }
 

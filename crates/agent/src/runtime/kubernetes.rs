@@ -36,11 +36,11 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::api::ListParams;
 use kube::runtime::watcher::Config;
-use model::agent::ReplicaId;
+use model::agent::{Observed, ReplicaId};
 use model::cluster::NewNode;
 use model::deployment::Spec;
 use model::log::LogsFrom;
-use runtime::{Condition, LogStream};
+use runtime::LogStream;
 
 use super::{Doing, Runtime};
 use crate::Error;
@@ -175,7 +175,7 @@ impl Runtime for Kubernetes {
         Box::pin(self.start_replica(id, node, spec))
     }
 
-    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Condition) -> Doing<'a> {
+    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Observed) -> Doing<'a> {
         Box::pin(self.until_other(id, seen))
     }
 

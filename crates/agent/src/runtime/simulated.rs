@@ -10,10 +10,10 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, stream};
 use model::Time;
-use model::agent::ReplicaId;
-use model::deployment::Spec;
+use model::agent::{Observed, ReplicaId};
+use model::deployment::{Reason, Spec};
 use model::log::{Cursor, LogLine, LogsFrom, Source};
-use runtime::{Condition, LogStream};
+use runtime::LogStream;
 
 use super::{Doing, Runtime};
 use crate::Error;
@@ -57,12 +57,12 @@ impl Simulated {
         text.is_some_and(|text| image.contains(text.as_str()))
     }
 
-    async fn pretend(&self, id: ReplicaId, spec: &Spec) -> Condition {
+    async fn pretend(&self, id: ReplicaId, spec: &Spec) -> Observed {
         let image = spec.image.clone().unwrap_or_default();
         tokio::time::sleep(self.options.start_delay).await;
         if Self::matches(self.options.fail.as_ref(), &image) {
-            let why = format!("The simulated runtime was told to fail images like {image}.");
-            return Condition::Failed(why);
+            let message = format!("the simulated runtime was told to fail images like {image}");
+            return Observed::Failed { reason: Reason::StartFailed { message } };
         }
         let same = self.running().get(&id).is_some_and(|run| run.image == image);
         if !same {
@@ -73,7 +73,7 @@ impl Simulated {
             self.running().insert(id, Run { image, lines });
         }
         let endpoints = spec.ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
-        Condition::Running { endpoints }
+        Observed::Running { endpoints }
     }
 
     fn running(&self) -> MutexGuard<'_, HashMap<ReplicaId, Run>> {
@@ -94,10 +94,10 @@ impl Runtime for Simulated {
         Box::pin(self.pretend(id, spec))
     }
 
-    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Condition) -> Doing<'a> {
+    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Observed) -> Doing<'a> {
         Box::pin(async move {
             let image = self.running().get(&id).map(|run| run.image.clone()).unwrap_or_default();
-            if *seen == Condition::Completed
+            if *seen == Observed::Completed
                 || !Self::matches(self.options.complete.as_ref(), &image)
             {
                 std::future::pending::<()>().await;
@@ -106,7 +106,7 @@ impl Runtime for Simulated {
             if let Some(run) = self.running().get_mut(&id) {
                 run.lines.push((SystemClock.now(), "simulated: ended with code 0".to_owned()));
             }
-            Condition::Completed
+            Observed::Completed
         })
     }
 
@@ -154,7 +154,7 @@ mod tests {
         let spec = Spec { image: Some("job".into()), ports: vec![80], ..Spec::default() };
         let running = runtime.start(id, ONLY_NODE, &spec).await;
         let ended = runtime.changed(id, &running).await;
-        assert_eq!(ended, Condition::Completed);
+        assert_eq!(ended, Observed::Completed);
         let all: Vec<_> = runtime.logs(id, LogsFrom::Start, false).collect().await;
         assert!(all.len() == 3 && all[0].text.starts_with("simulated: started job"), "{all:?}");
         for from in [LogsFrom::After(all[0].next.clone()), LogsFrom::Last(2)] {

@@ -2,6 +2,7 @@
 
 use agent::{Choice, choose, docker, simulated};
 use futures_util::StreamExt;
+use model::deployment::Reason;
 use model::log::LogsFrom;
 
 use crate::contract::{replica, shell, start};
@@ -24,6 +25,7 @@ async fn when_none_works_every_start_says_why_of_each() {
         let runtime = choose(choice, no_embedded(), no_docker()).await;
         assert_eq!(runtime.name(), "absent");
         let why = start(&*runtime, replica(1), &shell("web", "true")).await.unwrap_err();
+        let Reason::StartFailed { message: why } = why else { panic!("{why:?}") };
         assert_eq!(why.contains("\"Not A Name\" is not a container's name"), embedded, "{why}");
         assert_eq!(why.contains("tried /nowhere/docker.sock"), docker, "{why}");
         assert!(why.contains("--runtime"), "{why}");

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use agent::Runtime;
 use futures_util::StreamExt;
-use model::agent::ReplicaId;
+use model::agent::{Observed, ReplicaId};
 use model::cluster::ONLY_NODE;
-use model::deployment::{Restart, Spec};
+use model::deployment::{Reason, Restart, Spec};
 use model::log::{LogLine, LogsFrom, Source};
+use model::reason::Coded as _;
 use model::{DeploymentId, Quantity, Resources, Xid};
-use runtime::Condition;
 
 use crate::lab::{Lab, get};
 use crate::packing;
@@ -29,16 +29,17 @@ pub(crate) async fn start(
     runtime: &dyn Runtime,
     id: ReplicaId,
     spec: &Spec,
-) -> Result<Vec<String>, String> {
+) -> Result<Vec<String>, Reason> {
     match runtime.start(id, ONLY_NODE, spec).await {
-        Condition::Running { endpoints } => Ok(endpoints),
-        Condition::Completed => Ok(Vec::new()),
-        Condition::Failed(why) | Condition::Restarting { reason: why } => Err(why),
+        Observed::Running { endpoints } => Ok(endpoints),
+        Observed::Completed => Ok(Vec::new()),
+        Observed::Failed { reason } | Observed::Restarting { reason } => Err(reason),
+        other => panic!("{other:?}"),
     }
 }
 
 /// What comes after `seen`, which must not take long.
-pub(crate) async fn next(runtime: &dyn Runtime, id: ReplicaId, seen: &Condition) -> Condition {
+pub(crate) async fn next(runtime: &dyn Runtime, id: ReplicaId, seen: &Observed) -> Observed {
     soon(runtime.changed(id, seen)).await
 }
 
@@ -85,19 +86,22 @@ async fn serves(runtime: &dyn Runtime, image: &str, get: impl Fn(&str) -> String
     assert_eq!(all(runtime, id, LogsFrom::Start).await, []);
 }
 
+fn exited(code: i32) -> Reason {
+    Reason::Exited { exit_code: Some(code), signal: None, oom_limit_bytes: None }
+}
+
 async fn ends(runtime: &dyn Runtime, image: &str) {
-    for (script, expected) in [
-        ("exit 0", Condition::Completed),
-        ("exit 7", Condition::Failed("It ended with code 7.".to_owned())),
-    ] {
+    for (script, expected) in
+        [("exit 0", Observed::Completed), ("exit 7", Observed::Failed { reason: exited(7) })]
+    {
         let id = replica(2);
         let spec = shell(image, script);
         let endpoints = start(runtime, id, &spec).await.unwrap();
-        let running = Condition::Running { endpoints };
+        let running = Observed::Running { endpoints };
         assert_eq!(next(runtime, id, &running).await, expected);
         // Who was away finds it ended, and does not run it again.
         let endpoints = start(runtime, id, &spec).await.unwrap();
-        assert_eq!(next(runtime, id, &Condition::Running { endpoints }).await, expected);
+        assert_eq!(next(runtime, id, &Observed::Running { endpoints }).await, expected);
         runtime.stop(id).await.unwrap();
     }
 }
@@ -109,24 +113,24 @@ async fn is_limited(runtime: &dyn Runtime, image: &str) {
     let hog = "exec dd if=/dev/zero of=/dev/null bs=200M count=1";
     let hog = Spec { resources: resources.clone(), ..shell(image, hog) };
     let endpoints = start(runtime, replica(3), &hog).await.unwrap();
-    let ended = next(runtime, replica(3), &Condition::Running { endpoints }).await;
-    let Condition::Failed(why) = ended else { panic!("{ended:?}") };
-    assert!(
-        why.starts_with("It was killed") && why.contains("more than its 32 MiB of ram"),
-        "{why}"
-    );
+    let ended = next(runtime, replica(3), &Observed::Running { endpoints }).await;
+    let reason = Reason::OOMKilled { limit_bytes: Some(32 << 20) };
+    assert_eq!(ended, Observed::Failed { reason });
     runtime.stop(replica(3)).await.unwrap();
 
     // Not bytes: no limit. Few bytes: a mistake.
     resources.set("ram", Quantity::whole(1));
     let fine = Spec { resources: resources.clone(), ..shell(image, "exit 0") };
     let endpoints = start(runtime, replica(3), &fine).await.unwrap();
-    let ended = next(runtime, replica(3), &Condition::Running { endpoints }).await;
-    assert_eq!(ended, Condition::Completed);
+    let ended = next(runtime, replica(3), &Observed::Running { endpoints }).await;
+    assert_eq!(ended, Observed::Completed);
     runtime.stop(replica(3)).await.unwrap();
     resources.set("ram", Quantity::whole(2 << 20));
     let why = start(runtime, replica(3), &Spec { resources, ..fine }).await.unwrap_err();
-    assert!(why.starts_with("2 MiB of ram is too little"), "{why}");
+    assert!(
+        matches!(&why, Reason::StartFailed { message } if message.starts_with("2 MiB of ram is too")),
+        "{why:?}"
+    );
 }
 
 async fn is_restarted(runtime: &dyn Runtime, image: &str) {
@@ -134,13 +138,16 @@ async fn is_restarted(runtime: &dyn Runtime, image: &str) {
     let spec = shell(image, "echo up; sleep 0.7; exit 3");
     let spec = Spec { restart: Restart::OnFailure, ..spec };
     let endpoints = start(runtime, id, &spec).await.unwrap();
-    let running = Condition::Running { endpoints };
+    let running = Observed::Running { endpoints };
     let mut seen = running.clone();
     for restart in 1..=2 {
         seen = next(runtime, id, &seen).await;
-        let Condition::Restarting { reason } = &seen else { panic!("{seen:?}") };
-        assert!(reason.starts_with("It ended with code 3. It is started again after"), "{reason}");
-        assert!(reason.ends_with(&format!("(restart {restart}).")), "{reason}");
+        let Observed::Restarting { reason: Reason::CrashLoopBackOff { last, restarts, .. } } =
+            &seen
+        else {
+            panic!("{seen:?}")
+        };
+        assert_eq!((&**last, *restarts), (&exited(3), Some(restart)));
         seen = next(runtime, id, &seen).await;
         assert_eq!(seen, running);
     }
@@ -194,13 +201,13 @@ async fn a_killed_supervisor_is_replaced_where_restarts_are_wanted() {
     let spec = Spec { restart: Restart::Always, ..shell(&image, "sleep 1000") };
     let runtime = lab.runtime();
     let endpoints = start(runtime, id, &spec).await.unwrap();
-    let running = Condition::Running { endpoints };
+    let running = Observed::Running { endpoints };
     let state = lab.options.dir.join(format!("containers/{}-1/state.json", id.deployment));
     let state: serde_json::Value = serde_json::from_slice(&std::fs::read(state).unwrap()).unwrap();
     crate::lab::kill(i32::try_from(state["shim"].as_i64().unwrap()).unwrap());
     let killed = next(runtime, id, &running).await;
-    let Condition::Restarting { reason } = &killed else { panic!("{killed:?}") };
-    assert!(reason.starts_with("Its supervisor was killed"), "{reason}");
+    let Observed::Restarting { reason } = &killed else { panic!("{killed:?}") };
+    assert_eq!(reason.code(), "ContainerLost");
     assert_eq!(next(runtime, id, &killed).await, running);
     Runtime::stop(runtime, id).await.unwrap();
     assert_eq!(lab.left(), Vec::<String>::new());

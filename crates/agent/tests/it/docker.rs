@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use agent::docker::{Engine, Options};
 use agent::{Choice, Docker, Runtime, choose};
-use model::deployment::{Restart, Spec};
-use runtime::{Condition, Credentials};
+use model::agent::Observed;
+use model::deployment::{Pull, Reason, Restart, Spec};
+use runtime::Credentials;
 
 use crate::choosing::no_embedded;
 use crate::contract::{keeps, next, replica, shell, start};
@@ -48,7 +49,7 @@ async fn are_adopted(engine: Engine) {
     let spec = shell(&stand.image, "exec httpd -f -p 8080 -h /www");
     let web = Spec { ports: vec![8080], restart: Restart::Always, ..spec };
     let endpoints = start(&runtime, id, &web).await.unwrap();
-    let running = Condition::Running { endpoints: endpoints.clone() };
+    let running = Observed::Running { endpoints: endpoints.clone() };
     let once = Spec { restart: Restart::OnFailure, ..shell(&stand.image, "sleep 1; exit 3") };
     start(&runtime, replica(2), &once).await.unwrap();
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -57,8 +58,8 @@ async fn are_adopted(engine: Engine) {
     assert_eq!(start(&second, id, &web).await.unwrap(), endpoints);
     // One that fell over while nobody looked is up again.
     start(&second, replica(2), &once).await.unwrap();
-    let changed = next(&second, replica(2), &Condition::Running { endpoints: vec![] }).await;
-    assert!(matches!(changed, Condition::Restarting { .. }), "{changed:?}");
+    let changed = next(&second, replica(2), &Observed::Running { endpoints: vec![] }).await;
+    assert!(matches!(changed, Observed::Restarting { .. }), "{changed:?}");
     second.stop(replica(2)).await.unwrap();
 
     // Another installation on the same engine does not touch ours.
@@ -88,36 +89,47 @@ async fn podman_says_what_is_wrong() {
 }
 
 /// Starts something that can't run: why. Nothing of it stays.
-async fn refused(stand: &Stand, runtime: &Docker, spec: &Spec) -> String {
+async fn refused(stand: &Stand, runtime: &Docker, spec: &Spec) -> Reason {
     let before = stand.images().await;
     let started = start(runtime, replica(1), spec).await;
     let why = started.expect_err(&format!("{:?} {:?}", spec.image, spec.command));
     assert_eq!(stand.left().await, Vec::<String>::new(), "{why}");
     assert_eq!(stand.images().await, before, "{why}");
-    assert!(!why.contains('\n') && why.ends_with('.'), "{why:?}");
+    let message = why.to_string();
+    assert!(!message.contains('\n') && message.ends_with('.'), "{message:?}");
     why
+}
+
+/// Starts something whose image can't be had: what kept it, and what was said.
+async fn unpulled(stand: &Stand, runtime: &Docker, image: &str) -> (Pull, String) {
+    match refused(stand, runtime, &shell(image, "true")).await {
+        Reason::ImagePullFailed { image: named, cause, message, is_retried: false } => {
+            assert_eq!(named, image);
+            (cause, message)
+        }
+        other => panic!("{other:?}"),
+    }
 }
 
 async fn says_what_is_wrong(engine: Engine) {
     let (stand, runtime) = Stand::new(engine).await;
     let fake = &stand.fake;
-    let image = |name: &str| shell(name, "true");
     let good = shell(&stand.image, "true");
     start(&runtime, replica(2), &good).await.unwrap();
     runtime.stop(replica(2)).await.unwrap();
 
     for (name, expected) in [
-        (fake.name("missing"), "does not exist in the registry"),
-        (fake.name("garbage/x"), "makes no sense"),
-        ("127.0.0.1:1/x:1.0".to_owned(), "can't be reached"),
-        ("127.0.0.1:1/x:bad:tag".to_owned(), "is not an image's name"),
+        (fake.name("missing"), Pull::NotFound),
+        (fake.name("garbage/x"), Pull::Corrupt),
+        ("127.0.0.1:1/x:1.0".to_owned(), Pull::Unreachable),
+        ("127.0.0.1:1/x:bad:tag".to_owned(), Pull::InvalidName),
     ] {
-        let why = refused(&stand, &runtime, &image(&name)).await;
-        assert!(why.contains(expected), "{name}: {why}");
+        let (cause, message) = unpulled(&stand, &runtime, &name).await;
+        assert_eq!(cause, expected, "{name}: {message}");
     }
     let other = Image { architecture: "s390x", ..plain() };
-    let why = refused(&stand, &runtime, &image(&fake.put("other", &other))).await;
-    assert!(why.contains("linux/s390x") || why.contains("no variant"), "{why}");
+    let (cause, message) = unpulled(&stand, &runtime, &fake.put("other", &other)).await;
+    assert_eq!(cause, Pull::NoMatchingPlatform, "{message}");
 
     // Not one that the engine has already: it would not ask for it.
     let layer = packing::busybox().file("etc/other", b"").tar();
@@ -125,13 +137,13 @@ async fn says_what_is_wrong(engine: Engine) {
     let name = fake.put("flipped", &flipped);
     let digest = crate::registry::digest_of(&flipped.layers.remove(0).1);
     fake.shelf.lock().unwrap().blobs.get_mut(&digest).unwrap()[1000] ^= 1;
-    let why = refused(&stand, &runtime, &image(&name)).await;
-    assert!(why.contains("is not what it says it is"), "{why}");
+    let (cause, message) = unpulled(&stand, &runtime, &name).await;
+    assert_eq!(cause, Pull::Corrupt, "{message}");
 
     for (command, expected) in [
-        ("nonsense", "The command nonsense does not exist in the image."),
-        ("/bin/nonsense", "The command /bin/nonsense does not exist in the image."),
-        ("/www", "The command /www can't be run: it is not executable in the image."),
+        ("nonsense", Reason::CommandNotFound { command: "nonsense".into() }),
+        ("/bin/nonsense", Reason::CommandNotFound { command: "/bin/nonsense".into() }),
+        ("/www", Reason::CommandNotExecutable { command: "/www".into() }),
     ] {
         let spec = Spec { command: vec![command.to_owned()], ..good.clone() };
         assert_eq!(refused(&stand, &runtime, &spec).await, expected);
@@ -139,8 +151,8 @@ async fn says_what_is_wrong(engine: Engine) {
 
     let options = Options { max_image_bytes: 1000, ..stand.options.clone() };
     let strict = Docker::probe(options).await.unwrap();
-    let why = refused(&stand, &strict, &image(&fake.put("large", &plain()))).await;
-    assert!(why.contains("larger than the 1000 bytes"), "{why}");
+    let (cause, message) = unpulled(&stand, &strict, &fake.put("large", &plain())).await;
+    assert!(cause == Pull::TooLarge && message.contains("1000 bytes"), "{message}");
 
     hangs(&stand).await;
     needs_credentials(&stand).await;
@@ -153,8 +165,8 @@ async fn hangs(stand: &Stand) {
     let options = Options { read_timeout: Duration::from_secs(1), ..stand.options.clone() };
     let impatient = Docker::probe(options).await.unwrap();
     let began = base::monotonic();
-    let why = refused(stand, &impatient, &shell(&stand.fake.name("hang/x"), "true")).await;
-    assert!(why.contains("did not answer in time") && began.elapsed().as_secs() < 10, "{why}");
+    let (cause, message) = unpulled(stand, &impatient, &stand.fake.name("hang/x")).await;
+    assert!(cause == Pull::TimedOut && began.elapsed().as_secs() < 10, "{message}");
 }
 
 async fn needs_credentials(stand: &Stand) {
@@ -169,8 +181,10 @@ async fn needs_credentials(stand: &Stand) {
         let started = start(&runtime, replica(3), &shell(&name, "true")).await;
         runtime.stop(replica(3)).await.unwrap();
         assert_eq!(started.is_ok(), works, "{started:?}");
-        let told = started.err().is_none_or(|why| why.contains("set credentials for"));
-        assert!(told, "it says what to do");
+        let is_told = started.err().is_none_or(|why| {
+            matches!(why, Reason::ImagePullFailed { cause: Pull::Unauthorized, .. })
+        });
+        assert!(is_told, "it says what to do");
     }
 }
 

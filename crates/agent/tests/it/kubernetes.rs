@@ -8,11 +8,11 @@ use std::time::Duration;
 use agent::Runtime;
 use agent::kubernetes::{Kubernetes, Options};
 use futures_util::StreamExt as _;
-use model::agent::ReplicaId;
-use model::deployment::{Probe, Restart, Spec};
+use model::agent::{Observed, ReplicaId};
+use model::deployment::{Probe, Pull, Reason, Restart, Spec};
 use model::log::LogsFrom;
+use model::reason::Coded as _;
 use model::{DeploymentId, Xid};
-use runtime::Condition;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testing::apiserver::{Apiserver, Fault, Misbehave};
@@ -56,7 +56,7 @@ impl Lab {
     }
 
     /// Starts what runs.
-    pub(crate) async fn started(&self, id: ReplicaId, spec: &Spec) -> Condition {
+    pub(crate) async fn started(&self, id: ReplicaId, spec: &Spec) -> Observed {
         let name = name(id);
         let (group, plural) =
             if spec.ports.is_empty() { ("batch", "jobs") } else { ("apps", "deployments") };
@@ -69,9 +69,9 @@ impl Lab {
     pub(crate) async fn after(
         &self,
         id: ReplicaId,
-        seen: &Condition,
+        seen: &Observed,
         how: impl Future<Output = ()>,
-    ) -> Condition {
+    ) -> Observed {
         let changed = async {
             let changed = self.runtime.changed(id, seen);
             tokio::time::timeout(PATIENCE, changed).await.expect("the change is noticed")
@@ -126,11 +126,23 @@ pub(crate) async fn until<T>(look: impl Fn() -> Option<T>) -> T {
     tokio::time::timeout(PATIENCE, wait).await.expect("it becomes so")
 }
 
-pub(crate) fn reason(condition: Condition) -> String {
-    match condition {
-        Condition::Failed(why) | Condition::Restarting { reason: why } => why,
+pub(crate) fn reason(observed: Observed) -> Reason {
+    match observed {
+        Observed::Failed { reason } | Observed::Restarting { reason } => reason,
         other => panic!("{other:?}"),
     }
+}
+
+/// Why something could not be started at all.
+pub(crate) fn unstarted(observed: Observed) -> String {
+    match reason(observed) {
+        Reason::StartFailed { message } => message,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn exited(code: i32) -> Reason {
+    Reason::Exited { exit_code: Some(code), signal: None, oom_limit_bytes: None }
 }
 
 #[tokio::test]
@@ -140,7 +152,7 @@ async fn an_image_is_a_deployment_with_a_service() {
     let service = format!("paddock-{}", id.deployment);
     let condition = lab.started(id, &web()).await;
     let endpoints: Vec<String> = [80, 81].map(|port| format!("{service}.{NS}.svc:{port}")).into();
-    assert_eq!(condition, Condition::Running { endpoints });
+    assert_eq!(condition, Observed::Running { endpoints });
 
     let made = lab.get("apps", "deployments", &name(id)).unwrap();
     assert!(!made.to_string().contains("s3cret"), "the environment is in the Secret alone");
@@ -191,12 +203,17 @@ async fn what_happens_to_a_pod_is_told() {
     let spec = Spec { restart: Restart::Always, ..web() };
     let running = lab.started(id, &spec).await;
     let crashed = lab.after(id, &running, async { lab.crash(id, 1, 3, "Error") }).await;
-    let expected = "It ended with code 3. It is started again after 20 s (restart 2).";
-    assert_eq!(crashed, Condition::Restarting { reason: expected.into() });
+    let expected = Reason::CrashLoopBackOff {
+        last: Box::new(exited(3)),
+        retry_in_ms: Some(20_000),
+        restarts: Some(2),
+    };
+    assert_eq!(crashed, Observed::Restarting { reason: expected });
     let killed = lab.after(id, &crashed, async { lab.crash(id, 2, 137, "OOMKilled") }).await;
-    assert!(
-        reason(killed.clone()).starts_with("It was killed: it used more than its 64 MiB of ram.")
-    );
+    let Reason::CrashLoopBackOff { last, .. } = reason(killed.clone()) else {
+        panic!("{killed:?}")
+    };
+    assert_eq!(*last, Reason::OOMKilled { limit_bytes: Some(64 << 20) });
     let made = lab.get("apps", "deployments", &name(id)).unwrap();
     let again =
         lab.after(id, &killed, async { drop(lab.server.controller().running_pod(&made)) }).await;
@@ -205,11 +222,11 @@ async fn what_happens_to_a_pod_is_told() {
     let pod = format!("{}-abcde", name(id));
     let gone =
         lab.after(id, &again, async { lab.server.controller().remove("", "pods", NS, &pod) }).await;
-    assert!(reason(gone.clone()).contains("Kubernetes starts it again"), "{gone:?}");
+    assert!(matches!(&gone, Observed::Restarting { reason } if reason.code() == "ContainerLost"));
     let removed = async { lab.server.controller().remove("apps", "deployments", NS, &name(id)) };
     let removed = lab.after(id, &gone, removed).await;
     assert!(
-        matches!(removed, Condition::Failed(ref why) if why.contains("removed by someone else")),
+        matches!(&removed, Observed::Failed { reason } if reason.code() == "ContainerLost"),
         "{removed:?}"
     );
 }
@@ -228,10 +245,13 @@ async fn why_something_does_not_start() {
     };
     let spec = web();
     let (failed, ()) = tokio::join!(lab.runtime.start(id, "n1", &spec), play);
-    assert_eq!(
-        failed,
-        Condition::Failed("The image web:1 can't be pulled: manifest unknown.".into())
-    );
+    let pull = Reason::ImagePullFailed {
+        image: "web:1".into(),
+        cause: Pull::NotFound,
+        message: "manifest unknown".into(),
+        is_retried: false,
+    };
+    assert_eq!(failed, Observed::Failed { reason: pull });
 
     let id = replica(2, 0);
     let quota = json!({"status": {"conditions": [{"type": "ReplicaFailure", "status": "True",
@@ -241,14 +261,15 @@ async fn why_something_does_not_start() {
         lab.server.controller().patch("apps", "deployments", NS, &name(id), &quota);
     };
     let (waits, ()) = tokio::join!(lab.runtime.start(id, "n1", &spec), play);
-    assert!(reason(waits).contains("FailedCreate: exceeded quota: paddock."));
+    let (why, message) = ("FailedCreate".into(), "exceeded quota: paddock".into());
+    assert_eq!(reason(waits), Reason::PodFailed { reason: why, message });
 
     let bad = Spec { env: [("1 bad".to_owned(), String::new())].into(), ..web() };
-    let why = reason(lab.runtime.start(replica(3, 0), "n1", &bad).await);
+    let why = unstarted(lab.runtime.start(replica(3, 0), "n1", &bad).await);
     assert!(why.contains("can't set the variable 1 bad"), "{why}");
     assert_eq!(lab.get("", "secrets", &name(replica(3, 0))), None);
     lab.server.deny("patch", "apps", "deployments");
-    let why = reason(lab.runtime.start(replica(4, 0), "n1", &web()).await);
+    let why = unstarted(lab.runtime.start(replica(4, 0), "n1", &web()).await);
     assert!(
         why.starts_with("Kubernetes refuses to apply the Deployment")
             && why.contains("cannot patch"),
@@ -273,7 +294,7 @@ async fn who_must_answer_runs_when_it_does_and_fails_when_it_is_late() {
     };
     let spec = Spec { ready: probe(60), ..web() };
     let (running, ()) = tokio::join!(lab.runtime.start(id, "n1", &spec), play);
-    assert!(matches!(running, Condition::Running { .. }), "{running:?}");
+    assert!(matches!(running, Observed::Running { .. }), "{running:?}");
     let id = replica(2, 0);
     let play = async {
         let made = until(|| lab.get("apps", "deployments", &name(id))).await;
@@ -281,7 +302,14 @@ async fn who_must_answer_runs_when_it_does_and_fails_when_it_is_late() {
     };
     let spec = Spec { ready: probe(0), ..web() };
     let (late, ()) = tokio::join!(lab.runtime.start(id, "n1", &spec), play);
-    assert_eq!(late, Condition::Failed("It did not answer on port 80 within 0 s.".into()));
+    let late = reason(late);
+    assert!(
+        matches!(
+            late,
+            Reason::ReadinessCheckFailed { port: Some(80), within_seconds: Some(0), .. }
+        ),
+        "{late:?}"
+    );
 }
 
 #[tokio::test]
@@ -295,14 +323,14 @@ async fn what_runs_to_its_end_is_a_job() {
     };
     for (id, spec, code) in [(good, job(), 0), (bad, never, 4)] {
         let running = lab.started(id, &spec).await;
-        assert_eq!(running, Condition::Running { endpoints: vec![] });
+        assert_eq!(running, Observed::Running { endpoints: vec![] });
         let made = lab.get("batch", "jobs", &name(id)).unwrap();
         let phase = if code == 0 { "Succeeded" } else { "Failed" };
         let end = async { drop(lab.server.controller().pod(&made, phase, &ended(code))) };
         let end = lab.after(id, &running, end).await;
         match code {
-            0 => assert_eq!(end, Condition::Completed),
-            _ => assert_eq!(end, Condition::Failed("It ended with code 4.".into())),
+            0 => assert_eq!(end, Observed::Completed),
+            _ => assert_eq!(end, Observed::Failed { reason: exited(4) }),
         }
         lab.runtime.stop(id).await.unwrap();
     }
@@ -323,9 +351,9 @@ async fn what_is_found_running_is_left_running_and_what_is_other_is_replaced() {
         [lab.get("apps", "deployments", &name(id)), lab.get("batch", "jobs", &name(other))];
     let runtime = Kubernetes::probe(options(lab.place.path().join("kubeconfig"))).await.unwrap();
     let found = runtime.start(id, "n1", &web()).await;
-    assert!(matches!(found, Condition::Running { .. }), "{found:?}");
+    assert!(matches!(found, Observed::Running { .. }), "{found:?}");
     let found = runtime.start(other, "n1", &job()).await;
-    assert!(matches!(found, Condition::Running { .. }), "{found:?}");
+    assert!(matches!(found, Observed::Running { .. }), "{found:?}");
     let after = [lab.get("apps", "deployments", &name(id)), lab.get("batch", "jobs", &name(other))];
     assert_eq!(before, after);
     let newer = Spec { image: Some("job:2".into()), ..job() };
@@ -361,7 +389,7 @@ async fn what_somebody_else_has_made_is_not_touched() {
     let id = replica(1, 0);
     let theirs = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name(id), "namespace": NS}});
     let theirs = lab.server.controller().put("", "secrets", theirs);
-    let why = reason(lab.runtime.start(id, "n1", &web()).await);
+    let why = unstarted(lab.runtime.start(id, "n1", &web()).await);
     assert!(why.contains("belongs to something else"), "{why}");
     assert!(lab.runtime.stop(id).await.is_err());
     assert_eq!(lab.get("", "secrets", &name(id)), Some(theirs));
@@ -384,7 +412,7 @@ async fn what_is_on_its_way_out_is_waited_for() {
         controller.running_pod(&made);
     };
     let (running, ()) = tokio::join!(lab.runtime.start(id, "n1", &spec), play);
-    assert!(matches!(running, Condition::Running { .. }), "{running:?}");
+    assert!(matches!(running, Observed::Running { .. }), "{running:?}");
     // Nobody finishes it; then somebody does.
     lab.server.linger(true);
     let finish = async {
@@ -463,10 +491,10 @@ async fn watches_survive_whatever_happens_to_them() {
         }
         let crash = i32::try_from(number).unwrap() + 1;
         let now = lab.after(id, &seen, async { lab.crash(id, crash, 1, "Error") }).await;
-        assert!(
-            reason(now.clone()).contains(&format!("(restart {})", crash + 1)),
-            "{what}: {now:?}"
-        );
+        let Reason::CrashLoopBackOff { restarts, .. } = reason(now.clone()) else {
+            panic!("{what}: {now:?}")
+        };
+        assert_eq!(restarts, u32::try_from(crash + 1).ok(), "{what}");
         seen = now;
     }
     assert_eq!(lab.server.faults_left(), 0);
@@ -485,7 +513,7 @@ async fn faults_of_the_apiserver_do_not_fail_a_start_or_a_stop() {
     lab.server.fault(Fault::new("DELETE", "/deployments/", 1, Misbehave::Status(504)));
     lab.server.fault(Fault::new("GET", "/secrets", 1, Misbehave::Garbage));
     let running = lab.started(id, &web()).await;
-    assert!(matches!(running, Condition::Running { .. }), "{running:?}");
+    assert!(matches!(running, Observed::Running { .. }), "{running:?}");
     lab.runtime.stop(id).await.unwrap();
     assert_eq!(lab.server.faults_left(), 0);
     assert_eq!(lab.server.controller().list("apps", "deployments"), Vec::<Value>::new());

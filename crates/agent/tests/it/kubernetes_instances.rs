@@ -2,12 +2,12 @@
 
 use agent::Runtime;
 use agent::kubernetes::Kubernetes;
-use model::deployment::Spec;
-use runtime::Condition;
+use model::agent::Observed;
+use model::deployment::{Reason, Spec};
 use serde_json::{Value, json};
 use testing::apiserver::Kind;
 
-use super::kubernetes::{Lab, NS, name, options, reason, replica, until, web};
+use super::kubernetes::{Lab, NS, name, options, reason, replica, unstarted, until, web};
 
 fn instance(space: &str) -> Spec {
     let meta = json!({"name": "bus", "namespace": space});
@@ -40,12 +40,14 @@ async fn an_instance_is_what_its_manifests_say() {
     };
     let spec = instance("kind-1");
     let (waits, ()) = tokio::join!(lab.runtime.start(id, "n1", &spec), play);
-    assert_eq!(reason(waits.clone()), "Its Kettle bus is not ready: Cold: No water.");
+    let message = "Kettle bus: Cold: No water".to_owned();
+    let unready = Reason::ReadinessCheckFailed { port: None, within_seconds: None, message };
+    assert_eq!(reason(waits.clone()), unready);
     let boil = async {
         controller.patch("acme.example.com", "kettles", "kind-1", "bus", &ready("True", "Hot"));
     };
     let running = lab.after(id, &waits, boil).await;
-    assert_eq!(running, Condition::Running { endpoints: vec!["10.9.0.1:9092".into()] });
+    assert_eq!(running, Observed::Running { endpoints: vec!["10.9.0.1:9092".into()] });
 
     let space = controller.get("", "namespaces", "", "kind-1").unwrap();
     assert_eq!(space["metadata"]["labels"]["paddock.dev/home"], NS);
@@ -82,14 +84,14 @@ async fn an_instance_is_what_its_manifests_say() {
 #[tokio::test]
 async fn instances_that_can_not_be_made() {
     let lab = Lab::new().await;
-    let why = reason(lab.runtime.start(replica(1, 0), "n1", &instance("kind-1")).await);
+    let why = unstarted(lab.runtime.start(replica(1, 0), "n1", &instance("kind-1")).await);
     assert!(why.contains("does not know the kind Kettle of acme.example.com/v1"), "{why}");
     let with = |object: Value| Spec { manifests: vec![object], ..Spec::default() };
     let cluster_wide = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "mine"}});
-    let why = reason(lab.runtime.start(replica(2, 0), "n1", &with(cluster_wide)).await);
+    let why = unstarted(lab.runtime.start(replica(2, 0), "n1", &with(cluster_wide)).await);
     assert!(why.contains("Node mine belongs to no namespace"), "{why}");
     let stolen = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "kube-system"}});
-    let why = reason(lab.runtime.start(replica(3, 0), "n1", &with(stolen)).await);
+    let why = unstarted(lab.runtime.start(replica(3, 0), "n1", &with(stolen)).await);
     assert!(why.contains("There is a Namespace kube-system already"), "{why}");
     assert_eq!(lab.server.controller().list("", "secrets"), Vec::<Value>::new());
 }

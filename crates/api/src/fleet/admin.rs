@@ -16,6 +16,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use model::event::Actor;
 use model::kind::Kind;
+use model::reason::By;
 use store::Scope;
 use store::instance::search::{Search, count, list};
 
@@ -158,8 +159,8 @@ pub(crate) async fn admin_instance_delete(
     let id = path.id()?;
     let mut tx = app.db.begin(admin.actor).await?;
     take(&mut tx, Scope::All, &admin.kind, id).await?;
-    let reason = format!("The administrator {} asked for its deletion.", admin.name);
-    store::instance::request_delete(&mut tx, Scope::All, id, &reason).await?;
+    let by = By::Administrator { name: Some(admin.name) };
+    store::instance::request_delete(&mut tx, Scope::All, id, by).await?;
     tx.commit().await?;
     Ok(StatusCode::ACCEPTED)
 }

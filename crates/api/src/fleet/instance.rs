@@ -5,6 +5,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use model::InstanceId;
 use model::kind::Kind;
+use model::reason::By;
 use model::search::{self, Direction, Expr};
 use serde::Deserialize;
 use store::instance::search::{Search, count, list};
@@ -136,8 +137,8 @@ pub(crate) async fn instance_delete(
     if !may_change(caller, &found) {
         return Err(Error::not_found("instance", &path.id));
     }
-    let reason = format!("{} asked for its deletion.", caller.user.username);
-    store::instance::request_delete(&mut tx, caller.own(), id, &reason).await?;
+    let by = By::User { name: caller.user.username.clone() };
+    store::instance::request_delete(&mut tx, caller.own(), id, by).await?;
     tx.commit().await?;
     Ok(StatusCode::ACCEPTED)
 }

@@ -3,6 +3,7 @@
 use model::instance::{self, Status};
 use model::kind::{Kind, LimitValue, Shown, Size};
 use model::quota::ENTERPRISE;
+use model::reason::Coded;
 use model::{InstanceId, Time};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -28,6 +29,8 @@ pub(crate) struct Instance {
     status: Status,
     /// Why it is there.
     status_reason: String,
+    /// The code of that reason, such as `InsufficientCapacity`.
+    reason_code: String,
     /// The cloud provider.
     cloud_provider: String,
     /// The region there.
@@ -106,7 +109,7 @@ impl Instance {
             kind: kind.words.object.clone(),
             href: format!("/api/{}/v1/{}/{}", kind.api, kind.plural, of.id),
             named_by_kind: named_by_kind(kind, &of),
-            failed_reason: (of.status == Status::Failed).then(|| of.status_reason.clone()),
+            failed_reason: (of.status == Status::Failed).then(|| of.reason.to_string()),
             version,
             instance_type_name: instance_type.map(|one| one.display_name.clone()),
             browser_url: format!("{}/#/instances/{}", origin.0, of.id),
@@ -121,7 +124,8 @@ impl Instance {
             endpoints: of.detail.endpoints,
             id: of.id,
             status: of.status,
-            status_reason: of.status_reason,
+            status_reason: of.reason.to_string(),
+            reason_code: of.reason.code().to_owned(),
             cloud_provider: of.cloud_provider,
             region: of.region,
             multi_az: of.multi_az,

@@ -6,6 +6,7 @@ use axum::Json as Answer;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use model::cluster::{self, NewCluster, Provider, Settings, Status};
+use model::reason::Coded as _;
 use model::{ClusterId, Resources, Time};
 use serde::{Deserialize, Serialize};
 use store::Read;
@@ -41,8 +42,10 @@ pub(crate) struct Shown {
     /// `ready`, `failed`.
     #[schema(value_type = String)]
     status: Status,
-    /// Why it is there.
+    /// Why it has that status; empty if there is nothing to add.
     status_reason: String,
+    /// The code of that reason, such as `InsufficientCapacity`.
+    reason_code: String,
     /// How much it has of each resource type.
     resource: BTreeMap<String, Capacity>,
     /// How many deployments are on it or wait for it.
@@ -60,7 +63,8 @@ impl From<cluster::Cluster> for Shown {
             id: c.id,
             cluster_name: c.name,
             status: c.status,
-            status_reason: c.status_reason,
+            status_reason: c.reason.to_string(),
+            reason_code: c.reason.code().to_owned(),
             resource: capacities(c.capacity),
             deployments: c.deployments,
             created_by: c.created_by,

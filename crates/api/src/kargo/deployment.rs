@@ -7,6 +7,7 @@ use axum::Json as Answer;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use model::deployment::{self, NewDeployment, Spec, Status};
+use model::reason::Coded as _;
 use model::{ClusterId, DeploymentId, Resources, Time};
 use serde::{Deserialize, Serialize};
 use store::Page;
@@ -95,8 +96,10 @@ pub(crate) struct Shown {
     /// `queued`, `scheduled`, `starting`, `running`, `preempted`, `failed`, `completed`, `deleting`.
     #[schema(value_type = String)]
     status: Status,
-    /// Why it is there.
+    /// Why it has that status; empty if there is nothing to add.
     status_reason: String,
+    /// The code of that reason, such as `InsufficientCapacity`.
+    reason_code: String,
     /// Where it can be reached.
     endpoints: Vec<String>,
     /// Who made it: `user:<id>` or `server`.
@@ -118,7 +121,8 @@ impl From<deployment::Deployment> for Shown {
             replicas: d.spec.replicas,
             priority: d.priority,
             status: d.status,
-            status_reason: d.status_reason,
+            status_reason: d.reason.to_string(),
+            reason_code: d.reason.code().to_owned(),
             endpoints: d.endpoints,
             created_by: d.created_by,
             created_at: d.created_at,

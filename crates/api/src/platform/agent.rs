@@ -9,17 +9,18 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use base::entropy;
 use engine::agent_reports;
-use model::agent::{Desired, Observed, ReplicaId};
+use model::agent::Observed;
 use model::cluster::{self, Cluster, NewNode as Node};
-use model::deployment::Spec;
+use model::deployment::Reason;
 use model::event::Actor;
 use model::log::LogLine;
-use model::{ClusterId, DeploymentId, Resources, name};
-use serde::{Deserialize, Serialize};
+use model::reason::Coded as _;
+use model::{ClusterId, Resources, name};
+use serde::Deserialize;
 use store::Scope;
 use store::deployment::reporting::{self, Served};
-use utoipa::{IntoParams, ToSchema};
-use wire::amount::Amount;
+use utoipa::IntoParams;
+use wire::agent::{Heartbeat, Pulse, Report, Reports, Wish, Wishes};
 use wire::cluster::request::NewNode;
 
 use crate::body::Json;
@@ -41,65 +42,8 @@ const LOOK_APART: Duration = Duration::from_millis(20);
 /// When to look though nothing was heard: a lost signal costs latency only.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
-/// One replica of a deployment.
-#[derive(Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ReplicaName {
-    /// The deployment's id.
-    #[schema(value_type = String)]
-    deployment: DeploymentId,
-    /// Which of its replicas, from 0.
-    number: u32,
-}
-
-impl From<ReplicaId> for ReplicaName {
-    fn from(id: ReplicaId) -> Self {
-        Self { deployment: id.deployment, number: id.number }
-    }
-}
-
-/// What shall be true of one replica.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Wish {
-    /// Which replica.
-    replica: ReplicaName,
-    /// On which cluster.
-    #[schema(value_type = String)]
-    cluster: ClusterId,
-    /// On which of its nodes.
-    node: String,
-    /// Counts the changes of this wish; reports carry it back.
-    generation: i64,
-    /// What shall run, with its environment; nothing: it shall be gone.
-    #[schema(value_type = Option<Object>)]
-    run: Option<Spec>,
-}
-
-impl From<Desired> for Wish {
-    fn from(desired: Desired) -> Self {
-        Self {
-            replica: desired.replica.into(),
-            cluster: desired.cluster,
-            node: desired.node,
-            generation: desired.generation,
-            run: desired.run,
-        }
-    }
-}
-
-/// What an agent shall do. What is not named is left alone.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Wishes {
-    /// The wishes; none if there is no news.
-    items: Vec<Wish>,
-    /// Names this state of what was not answered: give it as `seen` to wait for another.
-    cursor: String,
-}
-
-impl Wishes {
-    fn is_news(&self, seen: &str) -> bool {
-        self.cursor != seen && !self.items.is_empty()
-    }
+fn is_news(found: &Wishes, seen: &str) -> bool {
+    found.cursor != seen && !found.items.is_empty()
 }
 
 /// What an agent wants to know.
@@ -139,7 +83,7 @@ pub(crate) async fn agent_desired(
     let seen = asked.seen.unwrap_or_default();
     // At least one look, however short the wait.
     let found = look(&app, agent.cluster, false).await?;
-    if found.is_news(&seen) {
+    if is_news(&found, &seen) {
         return Ok(Answer(found));
     }
     match tokio::time::timeout(wait, until_news(&app, agent.cluster, &seen)).await {
@@ -154,7 +98,7 @@ async fn until_news(app: &App, cluster: ClusterId, seen: &str) -> Result<Wishes,
     loop {
         signal.mark_unchanged();
         let found = look(app, cluster, false).await?;
-        if found.is_news(seen) {
+        if is_news(&found, seen) {
             return Ok(found);
         }
         if stop.is_set() {
@@ -179,35 +123,6 @@ async fn look(app: &App, cluster: ClusterId, all: bool) -> Result<Wishes, Proble
     Ok(Wishes { items: found.into_iter().map(Wish::from).collect(), cursor })
 }
 
-/// What is true of one replica.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Report {
-    /// Which replica.
-    replica: ReplicaName,
-    /// On which cluster: the agent's own.
-    #[schema(value_type = String)]
-    cluster: ClusterId,
-    /// The generation of the wish that this answers.
-    generation: i64,
-    /// How it is doing: `{"state": …}` with `starting`, `running` (and `endpoints`), `restarting`
-    /// and `failed` (and a `reason`), `completed` or `gone`.
-    #[schema(value_type = Object)]
-    observed: Observed,
-    /// The last lines of its log, when it has ended.
-    #[serde(default)]
-    #[schema(value_type = Vec<Object>)]
-    tail: Vec<LogLine>,
-}
-
-/// What an agent has to say.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Reports {
-    /// The reports, oldest first; at most 1000.
-    reports: Vec<Report>,
-}
-
 /// Takes in what an agent found. What answers an old wish, or speaks of what is not there, changes
 /// nothing.
 #[utoipa::path(post, path = "/api/v1/agent/reports", tag = "agents",
@@ -225,62 +140,36 @@ pub(crate) async fn agent_report(
         let detail = "is not the cluster of this token";
         return Err(Problem::forbidden_field(format!("reports[{at}].cluster"), detail));
     }
-    let reports: Vec<_> = reports.into_iter().map(Report::cut).collect();
+    let reports: Vec<_> = reports.into_iter().map(cut).collect();
     agent_reports::record(&app.db, &reports).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-impl Report {
-    /// The same in the protocol's words, and no longer than anybody reads.
-    fn cut(self) -> model::agent::Report {
-        let short = |text: String, most: usize| text.chars().take(most).collect();
-        let observed = match self.observed {
-            Observed::Running { endpoints } => {
-                let few = endpoints.into_iter().take(MAX_ENDPOINTS);
-                Observed::Running { endpoints: few.map(|text| short(text, 255)).collect() }
-            }
-            Observed::Restarting { reason } => {
-                Observed::Restarting { reason: short(reason, MAX_REASON) }
-            }
-            Observed::Failed { reason } => Observed::Failed { reason: short(reason, MAX_REASON) },
-            other => other,
-        };
-        let ReplicaName { deployment, number } = self.replica;
-        let replica = ReplicaId { deployment, number };
-        let (cluster, generation) = (self.cluster, self.generation);
-        let skip = self.tail.len().saturating_sub(MAX_TAIL);
-        let tail = self.tail.into_iter().skip(skip);
-        let tail =
-            tail.map(|line| LogLine { text: short(line.text, MAX_REASON), ..line }).collect();
-        model::agent::Report { replica, cluster, generation, observed, tail }
+/// A report no longer than anybody reads.
+fn cut(report: Report) -> model::agent::Report {
+    let short = |text: String, most: usize| text.chars().take(most).collect();
+    let observed = match report.observed {
+        Observed::Running { endpoints } => {
+            let few = endpoints.into_iter().take(MAX_ENDPOINTS);
+            Observed::Running { endpoints: few.map(|text| short(text, 255)).collect() }
+        }
+        Observed::Restarting { reason } => Observed::Restarting { reason: bounded(reason) },
+        Observed::Failed { reason } => Observed::Failed { reason: bounded(reason) },
+        other => other,
+    };
+    let (replica, cluster) = (report.replica.into(), report.cluster);
+    let skip = report.tail.len().saturating_sub(MAX_TAIL);
+    let tail = report.tail.into_iter().skip(skip);
+    let tail = tail.map(|line| LogLine { text: short(line.text, MAX_REASON), ..line }).collect();
+    model::agent::Report { replica, cluster, generation: report.generation, observed, tail }
+}
+
+/// The reason if it is short; else the beginning of its message.
+fn bounded(reason: Reason) -> Reason {
+    match serde_json::to_string(&reason) {
+        Ok(text) if text.len() <= MAX_REASON => reason,
+        _ => Reason::reported(reason.to_string().chars().take(MAX_REASON).collect::<String>()),
     }
-}
-
-/// A sign of life.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Heartbeat {
-    /// The agent's version.
-    version: String,
-    /// What it runs containers with.
-    runtime: String,
-    /// How much its one node has of each resource type.
-    #[schema(value_type = Option<BTreeMap<String, Amount>>)]
-    capacity: Option<Resources>,
-    /// What its cluster is made of, instead of `capacity`.
-    nodes: Option<Vec<NewNode>>,
-}
-
-/// What an agent should know.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Pulse {
-    /// Its cluster.
-    #[schema(value_type = String)]
-    cluster: ClusterId,
-    /// How soon the next sign of life is expected, in milliseconds.
-    next_ms: u64,
-    /// Why the capacity that it reported was not taken over, if it was not.
-    capacity_kept: Option<String>,
 }
 
 /// Notes that an agent is there, and what its machines have.

@@ -4,49 +4,19 @@ use std::time::Duration;
 
 use axum::Json as Answer;
 use axum::extract::State;
-use model::log::{LogLine, LogsFrom};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Deserialize;
+use utoipa::IntoParams;
+use wire::agent::{LogAsks, LogPart, LogPartTaken};
 
-use super::agent::ReplicaName;
 use crate::body::Json;
 use crate::caller::AgentCaller;
 use crate::page::{Query, number};
-use crate::relay::Ask;
 use crate::{App, Problem};
 
 /// How long an agent may wait for a question.
 const MAX_WAIT_SECS: i64 = 60;
 /// How many lines one call takes.
 const MAX_LINES: usize = 10_000;
-
-/// A question about a log.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct LogAsk {
-    /// Names the question; answers carry it back.
-    id: u32,
-    /// Whose log.
-    replica: ReplicaName,
-    /// Where to begin: `"start"`, `{"last": 10}` or `{"after": "…"}`, the `next` of a line.
-    #[schema(value_type = serde_json::Value)]
-    from: LogsFrom,
-    /// Whether to go on as more is said.
-    follow: bool,
-}
-
-impl From<Ask> for LogAsk {
-    fn from(ask: Ask) -> Self {
-        let (replica, from) = (ask.replica.into(), ask.from);
-        Self { id: ask.id, replica, from, follow: ask.follow }
-    }
-}
-
-/// Questions about logs.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct LogAsks {
-    /// The questions; each is asked once.
-    items: Vec<LogAsk>,
-}
 
 /// How long an agent waits.
 #[derive(Deserialize, IntoParams)]
@@ -72,28 +42,7 @@ pub(crate) async fn agent_log_asks(
         asks = app.relay.take(agent.cluster, wait) => asks,
         () = stop.told() => Vec::new(),
     };
-    Ok(Answer(LogAsks { items: asks.into_iter().map(LogAsk::from).collect() }))
-}
-
-/// A part of the answer to a question.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct LogPart {
-    /// The question's id.
-    id: u32,
-    /// The next lines; none to see whether somebody still listens.
-    #[schema(value_type = Vec<Object>)]
-    lines: Vec<LogLine>,
-    /// Is this all?
-    #[serde(default)]
-    end: bool,
-}
-
-/// Whether to go on.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct LogPartTaken {
-    /// Does somebody still listen?
-    go_on: bool,
+    Ok(Answer(LogAsks { items: asks }))
 }
 
 /// Takes a part of the answer to a question about a log.

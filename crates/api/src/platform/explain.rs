@@ -4,6 +4,7 @@ use axum::Json as Answer;
 use axum::extract::{Path, State};
 use model::DeploymentId;
 use model::deployment::NewDeployment;
+use model::reason::Coded as _;
 use wire::explain::{DeploymentExplanation, Forecast, ReplicaExplanation, ReplicaForecast, Viewer};
 
 use crate::caller::Caller;
@@ -28,7 +29,8 @@ pub(crate) async fn deployment_explain(
         deployment_id: id,
         at: explained.at,
         status: found.status.to_string(),
-        status_reason: found.status_reason,
+        status_reason: found.reason.to_string(),
+        reason_code: found.reason.code().to_owned(),
         replicas: replicas.map(|replica| ReplicaExplanation::new(replica, viewer)).collect(),
     }))
 }

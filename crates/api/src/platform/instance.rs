@@ -8,6 +8,7 @@ use engine::instance::asking;
 use model::instance;
 use model::kind::Kind;
 use model::quota::Denied;
+use model::reason::By;
 use serde::Deserialize;
 use store::instance::Filter;
 use utoipa::IntoParams;
@@ -223,8 +224,13 @@ pub(crate) async fn instance_delete(
     let mut tx = app.db.begin(caller.actor()).await?;
     let found = store::instance::take(&mut tx, caller.scope(), id).await?;
     must_be_allowed(&caller, &found)?;
-    let reason = format!("{} asked for its deletion.", caller.user.username);
-    let leaving = store::instance::request_delete(&mut tx, caller.scope(), id, &reason).await?;
+    let name = caller.user.username.clone();
+    let by = if found.organization_id == caller.user.organization_id {
+        By::User { name }
+    } else {
+        By::Administrator { name: Some(name) }
+    };
+    let leaving = store::instance::request_delete(&mut tx, caller.scope(), id, by).await?;
     tx.commit().await?;
     Ok((StatusCode::ACCEPTED, Answer(leaving.into())))
 }

@@ -116,7 +116,7 @@ on_both_engines! {
         let body = json!({"cluster_id": cluster, "resources": {"cpu": 2}});
         let id = ann.post("/api/v1/deployments", body).await.text("id");
         let path = deployment_path(&id);
-        until_reason(&ann, &id, "Can never run on main: it needs 2 cpu, which is 1 cpu more").await;
+        until_reason(&ann, &id, "Cannot be placed on main: needs 2 cpu, 1 cpu more").await;
         admin.patch(&cluster_path(&cluster), json!({"capacity": {"cpu": 2}})).await.expect(200);
         paddock.until(&ann, &path, "status", "running").await;
         adds_up(&paddock).await;

@@ -105,7 +105,7 @@ on_both_engines! {
         ann.delete(&path).await.expect(202);
         for _ in 0..600 {
             let now = ann.get(&path).await.expect(200);
-            if now["status_reason"].as_str().unwrap().contains("with force") {
+            if now["reason_code"] == "DestroyFailed" {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(25)).await;

@@ -23,7 +23,7 @@ on_both_engines! {
         assert_eq!((&made["name"], &made["status"]), (&json!("web"), &json!("queued")));
         let path = deployment_path(made["id"].as_str().unwrap());
         // Before that only a part of its replicas runs.
-        let runs = paddock.until(&ann, &path, "status_reason", "It runs.").await;
+        let runs = paddock.until(&ann, &path, "status", "running").await;
         assert_eq!(runs["status"], "running");
         for field in ["cluster_id", "image", "priority", "replicas", "env", "command", "ports", "labels"] {
             assert_eq!(runs[field], body[field], "{field}");
@@ -68,7 +68,8 @@ on_both_engines! {
         let id = deploy(&ann, json!({"cluster_id": cluster, "resources": {"gpu": 2}})).await;
         let runs = paddock.until(&ann, &deployment_path(&id), "status", "running").await;
         assert_eq!((&runs["name"], &runs["endpoints"]), (&json!("reservation"), &json!([])));
-        assert_eq!(runs["status_reason"], "Holds its capacity on main.");
+        assert_eq!(runs["reason_code"], "ReservesCapacity");
+        assert_eq!(runs["status_reason"], "Reserves capacity on main; runs no container.");
         adds_up(&paddock).await;
         let leaving = ann.delete(&deployment_path(&id)).await.expect(202);
         assert_eq!(leaving["status"], "deleting");
@@ -109,7 +110,7 @@ on_both_engines! {
         }
         for id in &ids {
             let done = paddock.until(&ann, &deployment_path(id), "status", "completed").await;
-            assert_eq!(done["status_reason"], "It ran to its end.");
+            assert_eq!((&done["reason_code"], &done["status_reason"]), (&json!("AsExpected"), &json!("")));
         }
         // What has run is cleared away first.
         while used(&ann, &cluster).await != 0 {

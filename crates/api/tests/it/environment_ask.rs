@@ -24,7 +24,7 @@ on_both_engines! {
         assert_eq!(now["cancelling"], true);
         let now = shop.until(&id, "failed").await;
         assert_eq!((&now["cancelling"], &now["status_words"]), (&json!(false), &json!("Deployed - Fail")));
-        assert!(now["status_reason"].as_str().unwrap().starts_with("Cancelled"), "{now:#}");
+        assert_eq!(now["reason_code"], "Cancelled", "{now:#}");
         let again = shop.ask(&id, "cancel", json!(null)).await;
         assert_eq!(again.status, 409);
         assert!(sentences(&again).contains("Nothing goes on"), "{:#}", again.json);
@@ -39,6 +39,7 @@ on_both_engines! {
         shop.executor.held().refuses.insert("settings".into());
         let id = shop.create(json!({"size": 1})).await;
         let now = shop.until(&id, "failed").await;
+        assert_eq!(now["reason_code"], "BackendRefused", "{now:#}");
         assert!(now["status_reason"].as_str().unwrap().contains("settings is refused"), "{now:#}");
         let settings = shop.resource(&id, "settings").await;
         assert_eq!((&settings["status"], &settings["attempts"]), (&json!("failed"), &json!(1)));
@@ -88,7 +89,7 @@ on_both_engines! {
         shop.until(&id, "destroyed").await;
         assert!(shop.executor.held().of.is_empty());
         let log = shop.log().await;
-        assert!(log.contains("environment.reminder") && log.contains("Its planned end has come."));
+        assert!(log.contains("environment.reminder") && log.contains("TtlExpired"));
         for what in ["extend", "apply", "retry", "cancel", "repair"] {
             let body = if what == "extend" { json!({"ttl": 5}) } else { json!({}) };
             let late = shop.ask(&id, what, body).await;

@@ -2,8 +2,9 @@
 
 use model::InstanceId;
 use model::event::Actor;
-use model::instance::Status;
+use model::instance::{Reason, Status};
 use model::kind::{Catalog, Kind};
+use model::reason::Coded;
 use serde_json::{Value, json};
 use store::{Scope, instance};
 use testing::{Answer, Client, Engine, TestPaddock, TestSettings};
@@ -97,7 +98,9 @@ pub(crate) async fn make(paddock: &TestPaddock, id: &str, path: &[Status]) {
     for to in path {
         let mut tx = paddock.db().begin(Actor::Server).await.unwrap();
         let mut now = instance::take(&mut tx, Scope::All, id).await.unwrap();
-        instance::transition(&mut tx, &mut now, *to, "A test says so.").await.unwrap();
+        instance::transition(&mut tx, &mut now, *to, Reason::reported("A test says so."))
+            .await
+            .unwrap();
         tx.commit().await.unwrap();
     }
 }

@@ -129,7 +129,7 @@ on_both_engines! {
         make(&paddock, &id, &TO_READY).await;
         let ready = ann.get(&format!("{KAFKAS}/{id}")).await.expect(200);
         assert!(ready.get("failed_reason").is_none());
-        assert_eq!(ready["status_reason"], "A test says so.");
+        assert_eq!((&ready["status_reason"], &ready["reason_code"]), (&json!("A test says so."), &json!("Reported")));
         make(&paddock, &id, &[Status::Failed]).await;
         let failed = ann.get(&format!("{KAFKAS}/{id}")).await.expect(200);
         assert_eq!(failed["failed_reason"], "A test says so.");

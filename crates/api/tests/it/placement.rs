@@ -33,12 +33,14 @@ on_both_engines! {
         let cluster = paddock.cluster(&ann, json!({"cpu": 2, "gpu": 1})).await;
         deploy_body(&ann, json!({"cluster_id": cluster, "resources": {"cpu": 1, "gpu": 1}})).await;
         for (request, reason) in [
-            (json!({"cpu": 2}), "Waits for cpu on main: it needs 2 cpu"),
-            (json!({"cpu": 1.5, "gpu": 1}), "Waits for cpu, gpu on main: it needs 1.5 cpu, 1 gpu"),
+            (json!({"cpu": 2}),
+             "Waiting for capacity on main: needs 2 cpu, 1 cpu more than is free."),
+            (json!({"cpu": 1.5, "gpu": 1}),
+             "Waiting for capacity on main: needs 1.5 cpu, 1 gpu, 0.5 cpu, 1 gpu more than is free."),
             (json!({"gpu": 3}),
-             "Can never run on main: it needs 3 gpu, which is 2 gpu more than the cluster has."),
+             "Cannot be placed on main: needs 3 gpu, 2 gpu more than the cluster has."),
             (json!({"tpu": 1}),
-             "Can never run on main: it needs 1 tpu, which is 1 tpu more than the cluster has."),
+             "Cannot be placed on main: needs 1 tpu, 1 tpu more than the cluster has."),
         ] {
             let id = deploy_body(&ann, json!({"cluster_id": cluster, "resources": request})).await;
             assert_eq!(until_reason(&ann, &id, reason).await["status"], "queued");
@@ -58,12 +60,14 @@ on_both_engines! {
             let high = deploy(&ann, &cluster, 2, image).await;
             paddock.until(&ann, &deployment_path(&high), "status", "running").await;
             let yielded = paddock.until(&ann, &deployment_path(&low), "status", "preempted").await;
+            assert_eq!(yielded["reason_code"], "Preempted");
             let reason = yielded["status_reason"].as_str().unwrap();
-            assert!(reason.contains(&high), "{reason}");
+            assert!(reason.contains("(priority 2)"), "{reason}");
             let history = ann.get(&format!("{}/history", deployment_path(&low))).await.expect(200);
             let of = |e: &&Value| e["type"] == "deployment.preempted";
             let event = history["items"].as_array().unwrap().iter().find(of).unwrap();
-            assert!(event["data"]["status_reason"].as_str().unwrap().contains(&high), "{event:#}");
+            assert_eq!(event["data"]["reason_code"], "Preempted", "{event:#}");
+            assert_eq!(event["data"]["status_reason"], reason);
             adds_up(&paddock).await;
 
             ann.delete(&deployment_path(&high)).await.expect(202);
@@ -82,7 +86,7 @@ on_both_engines! {
         let runs = paddock.until(&ann, &deployment_path(&first), "status", "running").await;
         for priority in [7, 6] {
             let id = deploy(&ann, &cluster, priority, Some("web:1")).await;
-            until_reason(&ann, &id, "Waits for cpu on main: it needs 1 cpu").await;
+            until_reason(&ann, &id, "Waiting for capacity on main: needs 1 cpu, 1 cpu more than is free.").await;
         }
         assert_eq!(ann.get(&deployment_path(&first)).await.expect(200), runs);
         adds_up(&paddock).await;
@@ -99,7 +103,7 @@ on_both_engines! {
         }
         let body = json!({"cluster_id": cluster, "resources": {"cpu": 3}, "priority": 5});
         let big = deploy_body(&ann, body).await;
-        until_reason(&ann, &big, "Waits for cpu on main: it needs 3 cpu").await;
+        until_reason(&ann, &big, "Waiting for capacity on main: needs 3 cpu, 2 cpu more than is free.").await;
         assert_eq!(ann.get(&deployment_path(&low)).await.expect(200)["status"], "running");
         adds_up(&paddock).await;
     }
@@ -115,7 +119,7 @@ on_both_engines! {
             assert_eq!(runs["cluster_id"], big);
         }
         let waits = deploy_body(&ann, body).await;
-        let shown = until_reason(&ann, &waits, "Waits for a cluster with room for 2 cpu").await;
+        let shown = until_reason(&ann, &waits, "Waiting for capacity: needs 2 cpu.").await;
         assert_eq!(shown["cluster_id"], Value::Null);
         let new = paddock.cluster(&ann, json!({"cpu": 2})).await;
         let runs = paddock.until(&ann, &deployment_path(&waits), "status", "running").await;

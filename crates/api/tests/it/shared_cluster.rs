@@ -78,12 +78,36 @@ on_both_engines! {
         paddock.until(&ann, &deployment_path(&first), "status", "running").await;
         // Full now; an organization's own cluster takes its owner's, not the others'.
         let second = zoe.post("/api/v1/deployments", body.clone()).await.text("id");
-        until_reason(&zoe, &second, "Waits for a cluster with room for 1 cpu").await;
+        until_reason(&zoe, &second, "Waiting for capacity").await;
         let third = ann.post("/api/v1/deployments", body).await.text("id");
         let own = paddock.cluster(&ann, json!({"cpu": 8})).await;
         let placed = paddock.until(&ann, &deployment_path(&third), "status", "running").await;
         assert_eq!(placed["cluster_id"], own);
         assert_eq!(zoe.get(&deployment_path(&second)).await.expect(200)["status"], "queued");
         adds_up(&paddock).await;
+    }
+
+    async fn preemption_by_another_organization_does_not_name_the_preemptor(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        engine::local_cluster::ensure(paddock.db(), &Resources::from([("cpu", 1)])).await.unwrap();
+        let (ann, zoe) = (paddock.owner("ann").await, paddock.owner("zoe").await);
+        let body = json!({"name": "victim", "resources": {"cpu": 1}});
+        let victim = ann.post("/api/v1/deployments", body).await.text("id");
+        let path = deployment_path(&victim);
+        paddock.until(&ann, &path, "status", "running").await;
+        let body = json!({"name": "zoes-secret", "resources": {"cpu": 1}, "priority": 12_345});
+        let urgent = zoe.post("/api/v1/deployments", body).await.text("id");
+        paddock.until(&zoe, &deployment_path(&urgent), "status", "running").await;
+        let preempted = paddock.until(&ann, &path, "status", "preempted").await;
+        assert_eq!(preempted["reason_code"], "Preempted");
+        let told = preempted["status_reason"].as_str().unwrap();
+        assert!(told.contains("a higher-priority workload of another organization"), "{told}");
+        let history = ann.get(&format!("{path}/history")).await.expect(200).to_string();
+        let events = ann.get("/api/v1/events?limit=1000").await.expect(200).to_string();
+        let explained = ann.get(&format!("{path}/explain")).await.expect(200).to_string();
+        let shown = preempted.to_string() + &history + &events + &explained;
+        for secret in ["zoes-secret", urgent.as_str(), "12345"] {
+            assert!(!shown.contains(secret), "{secret} in {shown}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Draining: has what is on a cluster move elsewhere, as far as placement finds room for it there.
 
-use model::cluster::Cluster;
+use model::cluster::{Cluster, Reason};
 use model::deployment::Deployment;
 use model::replica::Replica;
 use model::{ReplicaId, deployment};
@@ -31,7 +31,7 @@ impl Terraform {
             self.have_move(cluster, &mut left).await?;
         }
         let Some(mut held) = self.still(cluster).await? else { return Ok(true) };
-        held.explain(left.words()).await?;
+        held.explain(left.reason()).await?;
         held.commit().await?;
         Ok(!left.is_empty())
     }
@@ -47,14 +47,14 @@ impl Terraform {
 
     async fn have_move(&self, cluster: &Cluster, left: &mut Left) -> Result<(), Error> {
         let could = self.outlook.could_move(&left.candidates).await?;
-        let reason = format!("Moves: its cluster {} is being drained.", cluster.name);
+        let reason = deployment::Reason::ClusterDraining { cluster: cluster.name.clone() };
         for ((_, id), could) in std::mem::take(&mut left.candidates).into_iter().zip(could) {
             if !could {
                 left.no_room += 1;
                 continue;
             }
             let Some(mut held) = self.still(cluster).await? else { return Ok(()) };
-            moving::leave(&mut held.tx, id, cluster.id, &reason).await?;
+            moving::leave(&mut held.tx, id, cluster.id, reason.clone()).await?;
             held.commit().await?;
             left.moving += 1;
         }
@@ -83,34 +83,15 @@ impl Left {
         self.moving + self.pinned + self.foreign + self.no_room + self.candidates.len() == 0
     }
 
-    fn words(&self) -> String {
+    fn reason(&self) -> Reason {
         if self.is_empty() {
-            return "It is drained: nothing is on it. Delete it, or end the drain.".into();
+            return Reason::Drained;
         }
-        let parts = [
-            (self.moving + self.candidates.len(), "on the move"),
-            (self.no_room, "without room elsewhere"),
-            (self.pinned, "pinned to it"),
-            (self.foreign, "kept by its own agent"),
-        ];
-        let parts = parts.into_iter().filter(|(count, _)| *count > 0);
-        let parts: Vec<String> = parts.map(|(count, what)| format!("{count} {what}")).collect();
-        format!(
-            "It is being drained and takes nothing new; deployments on it: {}.",
-            parts.join(", ")
-        )
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_left_is_said() {
-        assert!(Left::default().words().starts_with("It is drained"));
-        let left = Left { moving: 2, pinned: 1, ..Left::default() };
-        let words = left.words();
-        assert!(words.ends_with("deployments on it: 2 on the move, 1 pinned to it."), "{words}");
+        Reason::Draining {
+            moving: (self.moving + self.candidates.len()) as u64,
+            without_capacity: self.no_room as u64,
+            pinned: self.pinned as u64,
+            third_party: self.foreign as u64,
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! What becomes of what is on a cluster whose agent is silent.
 
 use model::DeploymentId;
-use model::cluster::{Cluster, Status, caveat};
+use model::cluster::{Cluster, Status};
+use model::deployment::Reason;
 use store::deployment::losing;
 
 use super::Terraform;
@@ -18,10 +19,11 @@ impl Terraform {
             losing::doubted(&mut read, cluster.id).await?
         };
         drop(read);
-        let text = is_lost.then(|| caveat(cluster.agent.as_ref().map(|heard| heard.at)));
+        let since = cluster.agent.as_ref().map(|heard| heard.at);
+        let caveat = is_lost.then(|| Reason::ClusterUnreachable { since, last: Box::default() });
         for id in ids {
             let Some(mut held) = self.still(cluster).await? else { return Ok(()) };
-            losing::doubt(&mut held.tx, id, cluster.id, text.as_deref()).await?;
+            losing::doubt(&mut held.tx, id, cluster.id, caveat.as_ref()).await?;
             held.commit().await?;
         }
         Ok(())
@@ -35,7 +37,7 @@ impl Terraform {
         }
         let ids: Vec<DeploymentId> =
             losing::movable(&mut self.db.read().await?, cluster.id).await?;
-        let reason = format!("Its cluster {} is lost; it waits for another.", cluster.name);
+        let reason = Reason::Evicted { cluster: cluster.name.clone() };
         for id in ids {
             let Some(mut held) = self.still(cluster).await? else { return Ok(()) };
             losing::give_up(&mut held.tx, id, cluster.id, &reason).await?;

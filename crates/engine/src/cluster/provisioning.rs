@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base::entropy;
 use model::Secret;
-use model::cluster::{self, AGENT_TOKEN, Ask, Cluster, Provider, Settings, Status, Voice};
+use model::cluster::{self, AGENT_TOKEN, Ask, Cluster, Provider, Reason, Settings, Status, Voice};
 use model::event::Actor;
 use model::work::Next;
 use port::{
@@ -105,8 +105,8 @@ impl Terraform {
             if seen.deadline().is_some_and(|end| end <= self.db.now()) {
                 return self.late(seen).await;
             }
-            let why = cluster::Reason::BackendNotConfigured { provider: seen.provider };
-            return self.explain(seen, &why.to_string(), Duration::from_mins(1)).await;
+            let why = Reason::BackendNotConfigured { provider: seen.provider };
+            return self.explain(seen, why, Duration::from_mins(1)).await;
         };
         let fence = match all.operations.hold(seen.id.into()).await? {
             Ok(fence) => fence,
@@ -145,7 +145,7 @@ impl Terraform {
             return self.late(seen).await;
         }
         if ask == Ask::Remove && is_untouched(&task, seen.provider) {
-            return self.advance(seen, Status::Cleanup, "Nothing was made for it yet.").await;
+            return self.advance(seen, Status::Cleanup, Reason::AsExpected).await;
         }
         let answer = match ask {
             Ask::Create => provider.apply(&task).await,
@@ -162,26 +162,28 @@ impl Terraform {
                 Err(fault) => Err(fault),
             },
         };
-        if let Ok(Progress::Running { message, .. }) = &answer
-            && *message != seen.status_reason
-        {
-            task.log.say(message);
+        if let Ok(Progress::Running { reason, .. }) = &answer {
+            let message = reason.to_string();
+            if seen.reason != (Reason::Progressing { message: message.clone() }) {
+                task.log.say(message);
+            }
         }
         if let Err(fault) = all.operations.keep(&**provider, &task).await? {
             return self.refused(seen, ask, &fault).await;
         }
         match answer {
-            Ok(Progress::Running { message, .. }) => {
+            Ok(Progress::Running { reason, .. }) => {
                 let speaks = matches!(agent, Voice::Speaks(_));
                 if ask == Ask::Prepare && speaks {
                     // An agent that speaks runs, whatever else is waited for.
                     return self.done(all, seen, ask, Outcome::default()).await;
                 }
                 let next = all.operations.wait(provider, task.id);
+                let reason = Reason::Progressing { message: reason.to_string() };
                 if ask == Ask::Create {
-                    return self.advance(seen, Status::Provisioning, &message).await;
+                    return self.advance(seen, Status::Provisioning, reason).await;
                 }
-                self.explain(seen, &message, POLL).await?;
+                self.explain(seen, reason, POLL).await?;
                 Ok(next)
             }
             Ok(Progress::Done(outcome)) => self.done(all, seen, ask, outcome).await,
@@ -206,7 +208,7 @@ impl Terraform {
             store::cluster::set_made(&mut held.tx, seen.id, id.as_deref(), hosting).await?;
         }
         let to = match ask {
-            Ask::Create => Some((Status::Provisioning, "It is being made.".to_owned())),
+            Ask::Create => Some((Status::Provisioning, Reason::AsExpected)),
             _ => cluster::done(seen.status, ask, seen.provider),
         };
         if ask == Ask::Prepare {
@@ -237,66 +239,62 @@ impl Terraform {
             Ok(true) => {}
             Ok(false) => {
                 let next = all.operations.wait(provider, task.id);
-                self.explain(seen, "Cancelling.", POLL).await?;
+                self.explain(seen, Reason::Cancelling, POLL).await?;
                 return Ok(next);
             }
             Err(fault) => {
-                let why = format!("Can't be cancelled yet: {fault}");
-                return self.explain(seen, &why, TRY_AGAIN).await;
+                let why = Reason::CancelFailed { message: fault.to_string() };
+                return self.explain(seen, why, TRY_AGAIN).await;
             }
         }
-        self.fail(seen, "Cancelled by a user").await
+        self.fail(seen, Reason::Cancelled).await
     }
 
     async fn late(&self, seen: &Cluster) -> Result<Next, Error> {
-        let why = format!("It took too long. The last word was: {}", seen.status_reason);
-        self.fail(seen, &why).await
+        self.fail(seen, Reason::DeadlineExceeded { last: Box::new(seen.reason.clone()) }).await
     }
 
     /// It could not be done: for now, or like this never.
     async fn refused(&self, seen: &Cluster, ask: Ask, fault: &Fault) -> Result<Next, Error> {
         if ask == Ask::Remove && seen.is_forced {
-            let why = format!("What is left of it is its owner's to remove: {fault}");
-            return self.advance(seen, Status::Cleanup, &why).await;
+            let why = Reason::LeftBehind { message: fault.to_string() };
+            return self.advance(seen, Status::Cleanup, why).await;
         }
         match fault {
             Fault::Refused(why) if seen.status == Status::Ready => {
                 self.mended(seen);
-                let why = format!("It can host, but what was installed can't be mended: {why}");
-                self.explain(seen, &why, MEND).await
+                self.explain(seen, Reason::RepairFailed { message: why.clone() }, MEND).await
             }
             Fault::Refused(why) if ask == Ask::Remove => {
-                let why = format!(
-                    "It can't be taken away: {why}. Mend that, or delete it with force: then what is \
-                     left there is yours to remove."
-                );
-                self.explain(seen, &why, Duration::from_mins(1)).await
+                let why = Reason::DestroyFailed { message: why.clone() };
+                self.explain(seen, why, Duration::from_mins(1)).await
             }
-            Fault::Refused(why) => self.fail(seen, why).await,
+            Fault::Refused(why) => {
+                self.fail(seen, Reason::BackendRefused { message: why.clone() }).await
+            }
             // It hosts all the same.
             Fault::Unavailable(_) if seen.status == Status::Ready => {
                 tracing::warn!(cluster = %seen.id, %fault, "its provider can't be asked");
                 Ok(Next::At(self.db.now() + TRY_AGAIN))
             }
-            Fault::Unavailable(why) => {
-                self.explain(seen, &format!("Waits for its provider: {why}"), TRY_AGAIN).await
+            Fault::Unavailable(_) | Fault::Subject { .. } => {
+                let why = Reason::BackendUnavailable { message: fault.to_string() };
+                self.explain(seen, why, TRY_AGAIN).await
             }
         }
     }
 
-    async fn fail(&self, seen: &Cluster, why: &str) -> Result<Next, Error> {
-        let why = why.trim_end_matches('.');
-        let words = format!("{why}. Fix the cause and retry, or delete the cluster.");
+    async fn fail(&self, seen: &Cluster, why: Reason) -> Result<Next, Error> {
         if let Some(mut held) = self.still(seen).await? {
-            log::append(&mut held.tx, seen.id, &[why.to_owned()]).await?;
+            log::append(&mut held.tx, seen.id, &[why.to_string()]).await?;
             store::operation::set_cancelled(&mut held.tx, seen.id, false).await?;
-            held.transition(Status::Failed, words).await?;
+            held.transition(Status::Failed, why).await?;
             held.commit().await?;
         }
         Ok(Next::Again)
     }
 
-    async fn advance(&self, seen: &Cluster, to: Status, reason: &str) -> Result<Next, Error> {
+    async fn advance(&self, seen: &Cluster, to: Status, reason: Reason) -> Result<Next, Error> {
         if let Some(mut held) = self.still(seen).await? {
             held.transition(to, reason).await?;
             held.commit().await?;
@@ -304,7 +302,7 @@ impl Terraform {
         Ok(Next::Again)
     }
 
-    async fn explain(&self, seen: &Cluster, why: &str, again: Duration) -> Result<Next, Error> {
+    async fn explain(&self, seen: &Cluster, why: Reason, again: Duration) -> Result<Next, Error> {
         if let Some(mut held) = self.still(seen).await? {
             held.explain(why).await?;
             held.commit().await?;

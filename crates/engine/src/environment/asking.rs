@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use model::environment::{Environment, OnDrift, Status};
+use model::environment::{Environment, OnDrift, Reason, Status};
 use model::resource::{self, Resource};
 use model::template::{self, Act, Context, Expanded, Node, Plan, Source, Step, plan};
 use model::{Invalid, OrganizationId, Time, UserId};
@@ -234,19 +234,27 @@ pub async fn create(
     };
     let made = store::environment::create(tx, owner, &new).await?;
     for node in &drawn.expanded.nodes {
-        let mut one =
-            store::resource::create(tx, owner, made.id, node, "Waits for its turn.").await?;
-        if let Some(what) = wish.adopt.get(&node.name) {
-            one.adopt = Some(what.clone());
-            store::resource::save(tx, &mut one, "updated").await?;
-        }
+        let (reason, what) = (resource::Reason::AsExpected, wish.adopt.get(&node.name));
+        create_resource(tx, &made, node, &reason, what).await?;
     }
-    let known = |name: &String| drawn.expanded.nodes.iter().any(|node| node.name == *name);
-    if let Some(name) = wish.adopt.keys().find(|name| !known(name)) {
-        let why = format!("there is no resource {name}");
-        return Err(Invalid::new(format!("adopt.{name}"), why).into());
-    }
+    must_be_adoptable(&wish.adopt, &drawn.expanded.nodes, &[])?;
     Ok(made)
+}
+
+/// Creates a resource, which adopts what exists, if that is named.
+async fn create_resource(
+    tx: &mut Tx,
+    of: &Environment,
+    node: &Node,
+    reason: &resource::Reason,
+    what: Option<&String>,
+) -> Result<()> {
+    let mut made = store::resource::create(tx, of.organization_id, of.id, node, reason).await?;
+    if what.is_some() {
+        made.adopt = what.cloned();
+        store::resource::save(tx, &mut made, "updated").await?;
+    }
+    Ok(())
 }
 
 fn ids(templates: &[Published]) -> Vec<(model::TemplateId, String)> {
@@ -295,7 +303,6 @@ pub async fn apply(
     now.parameters = drawn.parameters;
     change.put_on(now);
     now.generation += 1;
-    now.is_cancelled = false;
     let mut exists: BTreeMap<String, Resource> =
         exists.into_iter().map(|one| (one.node.name.clone(), one)).collect();
     let nodes: BTreeMap<&str, &Node> =
@@ -305,7 +312,7 @@ pub async fn apply(
         let what = change.adopt.get(&step.name);
         write_step(tx, now, step, node, exists.remove(&step.name), what).await?;
     }
-    begin(tx, now, "It is being changed.").await?;
+    begin(tx, now, Reason::AsExpected).await?;
     Ok(drawn.plan)
 }
 
@@ -342,15 +349,10 @@ async fn write_step(
     exists: Option<Resource>,
     what: Option<&String>,
 ) -> Result<()> {
+    let reason = resource::Reason::Planned { why: step.reason.clone() };
     let Some(mut one) = exists else {
         let Some(node) = node else { return Ok(()) };
-        let owner = now.organization_id;
-        let mut made = store::resource::create(tx, owner, now.id, node, &step.reason).await?;
-        if what.is_some() {
-            made.adopt = what.cloned();
-            store::resource::save(tx, &mut made, "updated").await?;
-        }
-        return Ok(());
+        return create_resource(tx, now, node, &reason, what).await;
     };
     let before = one.clone();
     // What an earlier try began to make as something else must not be taken for this.
@@ -369,20 +371,20 @@ async fn write_step(
         return Ok(());
     }
     one.generation += 1;
-    pend(tx, &mut one, &step.reason).await
+    pend(tx, &mut one, reason).await
 }
 
 /// Has a resource wait for its turn.
-pub(crate) async fn pend(tx: &mut Tx, one: &mut Resource, reason: &str) -> Result<()> {
+pub(crate) async fn pend(tx: &mut Tx, one: &mut Resource, reason: resource::Reason) -> Result<()> {
     one.progress = 0;
     if one.status == resource::Status::Pending {
-        reason.clone_into(&mut one.status_reason);
+        one.reason = reason;
         return store::resource::save(tx, one, "pending").await;
     }
     store::resource::transition(tx, one, resource::Status::Pending, reason).await
 }
 
-async fn begin(tx: &mut Tx, now: &mut Environment, reason: &str) -> Result<()> {
+async fn begin(tx: &mut Tx, now: &mut Environment, reason: Reason) -> Result<()> {
     now.is_cancelled = false;
     match now.status {
         Status::Deploying => store::environment::save(tx, now, "updated").await,
@@ -401,7 +403,7 @@ fn must_rest(now: &Environment) -> Result<()> {
 }
 
 /// Has an environment be destroyed.
-pub async fn destroy(tx: &mut Tx, now: &mut Environment, reason: &str) -> Result<()> {
+pub async fn destroy(tx: &mut Tx, now: &mut Environment, reason: Reason) -> Result<()> {
     if matches!(now.status, Status::Destroying | Status::Destroyed) {
         return Ok(());
     }
@@ -412,7 +414,7 @@ pub async fn destroy(tx: &mut Tx, now: &mut Environment, reason: &str) -> Result
         // What could not be made may be there in part.
         if one.status == resource::Status::Failed {
             one.attempts = 0;
-            pend(tx, &mut one, "It shall go.").await?;
+            pend(tx, &mut one, resource::Reason::DestructionQueued { after: None }).await?;
         }
         store::resource::wake(tx, one.id);
     }
@@ -426,8 +428,8 @@ pub async fn cancel(tx: &mut Tx, now: &mut Environment) -> Result<()> {
         return Err(Error::Conflict(why));
     }
     if now.status == Status::Validating {
-        let why = "Cancelled before it was seen to work.";
-        return store::environment::transition(tx, now, Status::Failed, why).await;
+        let reason = Reason::Cancelled { left: None };
+        return store::environment::transition(tx, now, Status::Failed, reason).await;
     }
     now.is_cancelled = true;
     store::environment::save(tx, now, "cancelling").await?;
@@ -454,16 +456,12 @@ pub async fn retry(tx: &mut Tx, now: &mut Environment) -> Result<()> {
         if one.status == resource::Status::Failed {
             // What failed is asked for once more, not found again as it ended.
             one.generation += 1;
-            pend(tx, &mut one, "It is tried again.").await?;
+            pend(tx, &mut one, resource::Reason::RetryRequested).await?;
         }
     }
     now.is_cancelled = false;
-    let (to, reason) = if is_end {
-        (Status::Destroying, "Its destruction is tried again.")
-    } else {
-        (Status::Deploying, "What failed is tried again.")
-    };
-    store::environment::transition(tx, now, to, reason).await
+    let to = if is_end { Status::Destroying } else { Status::Deploying };
+    store::environment::transition(tx, now, to, Reason::RetryRequested).await
 }
 
 /// Mends what is not as it was made: these resources, or all that have drifted.
@@ -494,12 +492,12 @@ pub async fn repair(
         if is_meant && one.status == resource::Status::Drifted {
             one.act = Act::Update;
             one.generation += 1;
-            pend(tx, &mut one, "It is mended.").await?;
+            pend(tx, &mut one, resource::Reason::RepairingDrift).await?;
             mended.push(one.node.name);
         }
     }
     if !mended.is_empty() {
-        begin(tx, now, "What has drifted is mended.").await?;
+        begin(tx, now, Reason::RepairingDrift { resources: mended.clone() }).await?;
     }
     Ok(mended)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::Time;
-use model::environment::{Environment, Status};
+use model::environment::{Environment, Reason, Status};
 use model::event::Actor;
 use model::resource::{self, Resource};
 use model::template::{Act, Context, Expanded, expand, fill_text};
@@ -45,24 +45,24 @@ impl Environments {
         drop(read);
         let mut broken = None;
         for address in &addresses {
-            if let Err(why) = self.ask(address).await {
-                broken = Some(format!("{} does not work: {why}", address.of));
+            if let Err(message) = self.ask(address).await {
+                broken = Some(Reason::HealthCheckFailed { of: address.of.clone(), message });
                 break;
             }
         }
         let now = self.db.now();
-        let Some(why) = broken else {
+        let Some(reason) = broken else {
             self.missed(seen.id, false);
-            self.settle(seen, Status::Deployed, "It works.", &entry_points).await?;
+            self.settle(seen, Status::Deployed, Reason::AsExpected, &entry_points).await?;
             return Ok((!addresses.is_empty()).then(|| now + WATCH));
         };
         let is_late = seen.status_since + PATIENCE <= now;
         if seen.status == Status::Deployed && self.missed(seen.id, true) >= MISSES
             || seen.status == Status::Validating && is_late
         {
-            self.settle(seen, Status::Failed, &why, &entry_points).await?;
+            self.settle(seen, Status::Failed, reason, &entry_points).await?;
         } else if seen.status == Status::Validating {
-            self.explain(seen, &why).await?;
+            self.explain(seen, reason).await?;
         }
         Ok(Some(now + if seen.status == Status::Failed { WATCH } else { LOOK_AGAIN }))
     }
@@ -101,7 +101,7 @@ impl Environments {
         &self,
         seen: &Environment,
         to: Status,
-        reason: &str,
+        reason: Reason,
         entry_points: &[String],
     ) -> Result<(), Error> {
         let is_news = seen.status != to || seen.entry_points != entry_points;
@@ -125,12 +125,12 @@ impl Environments {
         Ok(tx.commit().await?)
     }
 
-    async fn explain(&self, seen: &Environment, why: &str) -> Result<(), Error> {
+    async fn explain(&self, seen: &Environment, reason: Reason) -> Result<(), Error> {
         let mut tx = self.db.begin(Actor::Worker(Self::NAME)).await?;
         let mut now = store::environment::take(&mut tx, Scope::All, seen.id).await?;
         if now.status == seen.status {
             let progress = now.progress;
-            store::environment::explain(&mut tx, &mut now, why, progress).await?;
+            store::environment::explain(&mut tx, &mut now, reason, progress).await?;
             tx.commit().await?;
         }
         Ok(())

@@ -7,12 +7,12 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use model::Invalid;
 use model::deployment::{Deployment, NewDeployment, Restart, Spec, Status};
-use model::resource::Difference;
+use model::resource::{Difference, Reason};
 use model::template::with;
 use serde_json::{Map, Value, json};
 
-use super::deployment::{Deployments, amounts, cluster, is_of, link, texts};
-use super::{fault, labels, name_of, refused};
+use super::deployment::{Deployments, amounts, cluster, is_of, link, pending, texts};
+use super::{failed, fault, labels, name_of, refused};
 use port::{Answer, Fault, Files, Observed, Operation, Outcome, Progress, Task};
 
 /// What a program gets if nothing is said.
@@ -35,7 +35,7 @@ impl Commands {
     }
 
     fn calls(&self) -> Result<&dyn Operation, Fault> {
-        let none = || Fault::Refused("this server can't make calls".into());
+        let none = || Fault::Refused("this server is not configured to make HTTP calls".into());
         self.calls.as_deref().ok_or_else(none)
     }
 
@@ -47,18 +47,15 @@ impl Commands {
         let patience = wish.timeout_seconds.unwrap_or(PATIENCE);
         match now.status {
             Status::Completed => Ok(Progress::Done(applied(&now))),
-            Status::Failed => Err(Fault::Refused(now.status_reason)),
             Status::Deleting => {
-                Err(Fault::Refused("somebody has deleted its program before its end".into()))
+                Err(Fault::Refused("Deployment was deleted before it completed".into()))
             }
-            _ if self.is_late(&now, patience) => {
+            status if status != Status::Failed && self.is_late(&now, patience) => {
                 self.deployments.end(task, now.id).await?;
-                let why = format!("it took longer than {patience} s and was ended");
-                Err(Fault::Refused(why))
+                let message = format!("command ran longer than {patience} s and was stopped");
+                Err(failed(Reason::DeadlineExceeded { message }))
             }
-            status => {
-                Ok(Progress::running(format!("Its program is {status}: {}", now.status_reason)))
-            }
+            _ => pending(now),
         }
     }
 
@@ -69,12 +66,11 @@ impl Commands {
 
     /// Has the program of this change run; the one of the change before goes first.
     async fn begin(&self, task: &Task, wish: &with::Command) -> Result<Progress<Outcome>, Fault> {
-        if let Progress::Running { message, percent } = self.deployments.destroy(task).await? {
-            return Ok(Progress::Running { message, percent });
+        if let Progress::Running { reason, percent } = self.deployments.destroy(task).await? {
+            return Ok(Progress::Running { reason, percent });
         }
         let new = self.wanted(task, wish).await?;
-        self.deployments.make(task, &new).await?;
-        Ok(Progress::running("Its program is asked for."))
+        pending(self.deployments.make(task, &new).await?)
     }
 
     async fn wanted(&self, task: &Task, wish: &with::Command) -> Result<NewDeployment, Fault> {
@@ -106,8 +102,8 @@ impl Commands {
         let wish: with::Command = with::read(&task.with).map_err(|i| refused(&i))?;
         if wish.is_call() {
             // It may have been a program before.
-            if let Progress::Running { message, percent } = self.deployments.destroy(task).await? {
-                return Ok(Progress::Running { message, percent });
+            if let Progress::Running { reason, percent } = self.deployments.destroy(task).await? {
+                return Ok(Progress::Running { reason, percent });
             }
             return self.calls()?.apply(task).await;
         }

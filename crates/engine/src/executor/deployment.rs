@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use futures_util::future::BoxFuture;
 use model::deployment::{Deployment, NewDeployment, Restart, Spec, Status};
-use model::resource::{Difference, Link};
+use model::resource::{Difference, Link, Reason};
 use model::template::with;
 use model::{ClusterId, DeploymentId, Invalid, Quantity, Resources};
 use serde_json::{Map, Value, json};
@@ -12,8 +12,8 @@ use store::deployment::{Change, Limits};
 use store::{Db, Page, Read, Scope};
 
 use super::{
-    adopt, begin, differs, fault, found, gone, labels, linked, name_of, next_event, own, refused,
-    set_link,
+    adopt, begin, differs, failed, fault, found, gone, labels, linked, name_of, next_event, own,
+    quota_exceeded, refused, set_link,
 };
 use port::{Answer, Fault, Files, Observed, Operation, Outcome, Progress, Task};
 
@@ -47,12 +47,12 @@ impl Deployments {
         let made = store::deployment::create(&mut tx, of.organization_id, new, self.limits).await;
         let made = made.map_err(|error| match error {
             // Somebody may delete another one.
-            store::Error::Limit { .. } => Fault::Unavailable(error.to_string()),
+            store::Error::Limit { .. } => quota_exceeded(&error),
             other => fault(other),
         })?;
         set_link(&mut tx, task, &link(&made)).await?;
         tx.commit().await.map_err(fault)?;
-        task.log.say(format!("The deployment {} ({}) is asked for.", made.name, made.id));
+        task.log.say(format!("Deployment {} ({}) created.", made.name, made.id));
         Ok(made)
     }
 
@@ -73,7 +73,7 @@ impl Deployments {
         store::deployment::set(&mut tx, now.id, &change).await.map_err(fault)?;
         tx.commit().await.map_err(fault)?;
         if let Some(n) = replicas {
-            task.log.say(format!("It shall have {n} replicas."));
+            task.log.say(format!("Scaling to {n} replicas."));
         }
         Ok(true)
     }
@@ -90,17 +90,15 @@ impl Deployments {
         let wish: with::Deployment = with::read(&task.with).map_err(|i| refused(&i))?;
         let now = match self.found(task).await? {
             Some(now) if now.status == Status::Deleting => {
-                return Ok(Progress::running("The old one goes."));
+                return Ok(Progress::pending(Reason::Replacing));
             }
-            // Somebody may have mended the cause.
-            Some(now) if now.status == Status::Failed && !is_of(&now, task) => {
+            // The cause of a failure may be fixed by now; an adopted one can't get another image in place.
+            Some(now)
+                if now.status == Status::Failed && !is_of(&now, task)
+                    || now.spec.image != wish.image =>
+            {
                 self.end(task, now.id).await?;
-                return Ok(Progress::running("The one that failed goes; it is made again."));
-            }
-            // What was taken over can't get another image in place.
-            Some(now) if now.spec.image != wish.image => {
-                self.end(task, now.id).await?;
-                return Ok(Progress::running("It has another image; it goes and is made again."));
+                return Ok(Progress::pending(Reason::Replacing));
             }
             Some(now) => now,
             None => {
@@ -111,12 +109,11 @@ impl Deployments {
             }
         };
         if self.change(task, &now, &wish).await? {
-            return Ok(Progress::running("It is changed."));
+            return Ok(Progress::pending(Reason::AsExpected));
         }
         match now.status {
             Status::Running | Status::Completed => Ok(Progress::Done(applied(&now))),
-            Status::Failed => Err(Fault::Refused(now.status_reason.clone())),
-            status => Ok(Progress::running(format!("It is {status}: {}", now.status_reason))),
+            _ => pending(now),
         }
     }
 
@@ -127,7 +124,7 @@ impl Deployments {
         }
         match self.found(task).await? {
             None => Ok(Progress::Done(())),
-            Some(now) => Ok(Progress::running(now.status_reason)),
+            Some(now) => pending(now),
         }
     }
 
@@ -148,12 +145,20 @@ impl Deployments {
         };
         drop(read);
         if found.instance_id.is_some() || found.reserved.is_some() {
-            let why =
-                format!("the deployment {what} is part of something else; it can't be taken over");
+            let why = format!("deployment {what} belongs to something else and can't be adopted");
             return Err(Fault::Refused(why));
         }
         adopt(&self.db, task, &link(&found)).await?;
         Ok(applied(&found))
+    }
+}
+
+/// The answer while a deployment is on its way, or has failed.
+pub(super) fn pending<T>(now: Deployment) -> Result<Progress<T>, Fault> {
+    let Deployment { status, reason, .. } = now;
+    match status {
+        Status::Failed => Err(failed(Reason::DeploymentFailed { reason })),
+        _ => Ok(Progress::pending(Reason::DeploymentPending { status, reason })),
     }
 }
 
@@ -164,7 +169,7 @@ async fn by_name(read: &mut Read, own: Scope, name: &str) -> Result<Deployment, 
     match (found.pop(), found.pop()) {
         (Some(one), None) => Ok(one),
         (Some(_), Some(_)) => {
-            Err(Fault::Refused(format!("several deployments are called {name}; give the id")))
+            Err(Fault::Refused(format!("several deployments are named {name}: use the id")))
         }
         _ => Err(Fault::Refused(format!("there is no deployment {name}"))),
     }
@@ -270,7 +275,7 @@ pub(super) async fn cluster(read: &mut Read, task: &Task, named: &str) -> Result
     let filter = store::cluster::Filter { name: Some(named.to_owned()), ..Default::default() };
     let found = store::cluster::list(read, own, &filter, &Page::first(1)).await.map_err(fault)?;
     let found = found.first().map(|one| one.id);
-    found.ok_or_else(|| Fault::Refused(format!("with.cluster: there is no cluster {named}")))
+    found.ok_or_else(|| Fault::Refused(format!("with.cluster: cluster {named} not found")))
 }
 
 impl Operation for Deployments {

@@ -3,14 +3,16 @@
 use futures_util::future::BoxFuture;
 use model::instance::{Instance, Status};
 use model::kind::Kind;
-use model::resource::{Difference, Link};
+use model::reason::By;
+use model::resource::{Difference, Link, Reason};
 use model::template::with;
 use model::{InstanceId, Invalid};
 use serde_json::{Map, Value, json};
 use store::{Db, Page, Scope};
 
 use super::{
-    adopt, begin, differs, fault, found, gone, linked, name_of, next_event, own, refused, set_link,
+    adopt, begin, differs, failed, fault, found, gone, linked, name_of, next_event, own,
+    quota_exceeded, refused, set_link,
 };
 use crate::instance::asking::{self, Asker, Refused, Wanted};
 use crate::rules::Rules;
@@ -38,31 +40,34 @@ impl Services {
         found(store::instance::get(&mut read, own, id).await)
     }
 
-    async fn make(&self, task: &Task, kind: &Kind, wish: &with::Service) -> Result<(), Fault> {
+    async fn make(
+        &self,
+        task: &Task,
+        kind: &Kind,
+        wish: &with::Service,
+    ) -> Result<Instance, Fault> {
         let (mut tx, of) = begin(&self.db, task).await?;
         let own = Scope::Organization(of.organization_id);
         let Some(user) = found(store::user::get(&mut tx, own, of.created_by).await)? else {
-            let why = "who asked for the environment is no user any more; ask for it anew";
+            let why = "the user who created the environment no longer exists: create it again";
             return Err(Fault::Refused(why.into()));
         };
         if self.rules.is_denied(&mut tx, &user.username).await.map_err(fault)? {
-            let why = format!("{} may not have instances; ask the administrator", user.username);
+            let why = format!("{} may not have instances: ask an administrator", user.username);
             return Err(Fault::Refused(why));
         }
         let wanted = wanted(task, kind, wish)?;
         let asker = Asker { user: &user, account: None };
         let made = asking::create(&mut tx, &self.rules, &asker, kind, &wanted).await;
         let made = made.map_err(|refused| match refused {
-            Refused::Store(error @ store::Error::Limit { .. }) => {
-                Fault::Unavailable(error.to_string())
-            }
+            Refused::Store(error @ store::Error::Limit { .. }) => quota_exceeded(&error),
             Refused::Store(error) => fault(error),
             other => Fault::Refused(format!("{}: {other}", other.field().unwrap_or_default())),
         })?;
         set_link(&mut tx, task, &link(&made)).await?;
         tx.commit().await.map_err(fault)?;
-        task.log.say(format!("The instance {} ({}) is asked for.", made.name, made.id));
-        Ok(())
+        task.log.say(format!("Instance {} ({}) created.", made.name, made.id));
+        Ok(made)
     }
 
     async fn apply_once(&self, task: &Task) -> Result<Progress<Outcome>, Fault> {
@@ -73,39 +78,40 @@ impl Services {
             Fault::Refused(format!("with.kind: must be one of {}", names.join(", ")))
         })?;
         let Some(now) = self.found(task).await? else {
-            self.make(task, kind, &wish).await?;
-            return Ok(Progress::running("It is asked for."));
+            return pending(self.make(task, kind, &wish).await?);
         };
         match now.status {
             Status::Ready => Ok(Progress::Done(applied(kind, &now))),
-            // Somebody may have mended the cause.
+            // The cause may be fixed by now.
             Status::Failed if now.status_since < task.since => {
                 self.end(task, &now).await?;
-                Ok(Progress::running("The one that failed goes; it is made again."))
+                Ok(Progress::pending(Reason::Replacing))
             }
-            Status::Failed => Err(Fault::Refused(now.status_reason.clone())),
-            status if status.is_leaving() => Ok(Progress::running("The old one goes.")),
-            status => Ok(Progress::running(format!("It is {status}: {}", now.status_reason))),
+            status if status.is_leaving() => Ok(Progress::pending(Reason::Replacing)),
+            _ => pending(now),
         }
     }
 
     async fn destroy_once(&self, task: &Task) -> Result<Progress<()>, Fault> {
         let Some(now) = self.found(task).await? else { return Ok(Progress::Done(())) };
         if now.status.is_leaving() {
-            return Ok(Progress::running(now.status_reason));
+            return pending(now);
         }
-        self.end(task, &now).await?;
-        Ok(Progress::running("Its deletion was asked for."))
+        match self.end(task, &now).await? {
+            Some(now) => pending(now),
+            None => Ok(Progress::Done(())),
+        }
     }
 
-    async fn end(&self, task: &Task, now: &Instance) -> Result<(), Fault> {
+    /// Requests the deletion of an instance, if it still exists.
+    async fn end(&self, task: &Task, now: &Instance) -> Result<Option<Instance>, Fault> {
         let (mut tx, of) = begin(&self.db, task).await?;
-        let reason = format!("Its environment {} does not need it any more.", of.name);
-        let left = store::instance::request_delete(&mut tx, Scope::All, now.id, &reason).await;
-        match found(left)? {
-            None => Ok(()),
-            Some(_) => tx.commit().await.map_err(fault),
+        let by = By::Environment { name: of.name };
+        let left = found(store::instance::request_delete(&mut tx, Scope::All, now.id, by).await)?;
+        if left.is_some() {
+            tx.commit().await.map_err(fault)?;
         }
+        Ok(left)
     }
 
     async fn observe_once(&self, task: &Task) -> Result<Observed, Fault> {
@@ -132,10 +138,19 @@ impl Services {
         let found = store::instance::list(&mut read, own, &filter, &Page::first(1)).await;
         drop(read);
         let found = found.map_err(fault)?.into_iter().next().ok_or_else(|| {
-            Fault::Refused(format!("there is no instance {what} of the kind {}", wish.kind))
+            Fault::Refused(format!("instance {what} of kind {} not found", wish.kind))
         })?;
         adopt(&self.db, task, &link(&found)).await?;
         Ok(Outcome { outputs: Map::new(), link: Some(link(&found)) })
+    }
+}
+
+/// The answer while an instance is on its way, or has failed.
+fn pending<T>(now: Instance) -> Result<Progress<T>, Fault> {
+    let Instance { status, reason, .. } = now;
+    match status {
+        Status::Failed => Err(failed(Reason::InstanceFailed { reason })),
+        _ => Ok(Progress::pending(Reason::InstancePending { status, reason })),
     }
 }
 

@@ -4,7 +4,7 @@
 use model::Resources;
 use model::cluster::Cluster;
 use model::deployment::{self as wish, Deployment};
-use model::instance::{Instance, Status, Versions};
+use model::instance::{Instance, Reason, Status, Versions};
 use model::kind::Kind;
 use model::work::Next;
 use store::deployment::hosting;
@@ -25,29 +25,32 @@ pub(super) async fn step(all: &Instances, kind: &Kind, seen: &Instance) -> Resul
     let is_overdue = now.deadline().is_some_and(|end| end <= tx.now());
     let reason = match held.placed_on {
         // Nobody has looked for a place yet; whoever does will say so.
-        None if held.status_reason == deployment::WAITS && !is_overdue => {
+        None if held.reason == wish::Reason::AwaitingPlacement && !is_overdue => {
             return Ok(Outcome::Wait(until_deadline(&now)));
         }
-        None => format!("Waits for a cluster. {}", held.status_reason),
+        None => Reason::DeploymentPending { reason: held.reason.clone() },
         Some(id) => {
             let on = cluster::get(&mut tx, Scope::All, id).await?;
             if let Some(versions) = newest(kind, &on) {
                 now.cluster_id = Some(id);
                 now.detail.desired = versions;
-                let reason = format!("Has its place on the cluster {}.", on.name);
-                instance::transition(&mut tx, &mut now, Status::Preparing, &reason).await?;
+                let reason = Reason::Placed { cluster: on.name };
+                instance::transition(&mut tx, &mut now, Status::Preparing, reason).await?;
                 tx.commit().await?;
                 return Ok(Outcome::Moved);
             }
-            format!("The cluster {} has not said yet which versions it can run.", on.name)
+            Reason::VersionsUnknown { cluster: on.name }
         }
     };
     if is_overdue {
-        give_up(&mut tx, &mut now, &held, &reason).await?;
+        deployment::request_delete(&mut tx, Scope::All, held.id).await?;
+        now.deployment_id = None;
+        let reason = super::overdue(&now, reason);
+        instance::transition(&mut tx, &mut now, Status::Failed, reason).await?;
         tx.commit().await?;
         return Ok(Outcome::Moved);
     }
-    instance::explain(&mut tx, &mut now, &reason).await?;
+    instance::explain(&mut tx, &mut now, reason).await?;
     tx.commit().await?;
     Ok(Outcome::Wait(until_deadline(&now)))
 }
@@ -89,20 +92,4 @@ fn newest(kind: &Kind, on: &Cluster) -> Option<Versions> {
         service: newest.services.last()?.clone(),
         protocol: newest.protocols.last().cloned().unwrap_or_default(),
     })
-}
-
-async fn give_up(
-    tx: &mut Tx,
-    now: &mut Instance,
-    held: &Deployment,
-    reason: &str,
-) -> Result<(), Error> {
-    deployment::request_delete(tx, Scope::All, held.id).await?;
-    now.deployment_id = None;
-    let reason = format!(
-        "No cluster in {} of {} took it ({}.{}) within an hour. {reason} Delete it and ask again, or \
-         ask for another region or size.",
-        now.region, now.cloud_provider, now.instance_type, now.size
-    );
-    Ok(instance::transition(tx, now, Status::Failed, &reason).await?)
 }

@@ -1,7 +1,7 @@
 //! Acts on `deprovision` and `deleting`: waits for the agent to be done, then takes away what is
 //! outside, frees capacity and quota, and lets go.
 
-use model::instance::{Instance, Status};
+use model::instance::{External, Instance, Reason, Status};
 use model::work::Next;
 use store::{Scope, deployment, instance};
 
@@ -16,12 +16,8 @@ pub(super) async fn step(all: &Instances, seen: &Instance) -> Result<Outcome, Er
     }
     match clear_away(all, seen).await {
         Ok(()) => end(all, seen).await,
-        Err(Trouble::Ours(error)) => Err(error),
-        Err(Trouble::Outside(fault)) => {
-            // Refused or not: what is outside must not be left behind, so it is tried on and on.
-            all.explain(seen, &format!("Waits to take away what is outside: {fault}")).await?;
-            Ok(Outcome::Wait(Next::At(all.soon(super::LOOK_AGAIN))))
-        }
+        // Nothing external may be left behind: no fault ends the retries, since `deleting` can't fail.
+        Err(met) => all.trouble(seen, met).await,
     }
 }
 
@@ -35,8 +31,7 @@ async fn take_down(all: &Instances, seen: &Instance) -> Result<Outcome, Error> {
         tx.commit().await?;
         return wait(all, seen).await;
     }
-    let reason = "Its agent is done; what was made around it is taken away.";
-    instance::transition(&mut tx, &mut now, Status::Deleting, reason).await?;
+    instance::transition(&mut tx, &mut now, Status::Deleting, Reason::CleaningUp).await?;
     tx.commit().await?;
     Ok(Outcome::Moved)
 }
@@ -58,23 +53,20 @@ async fn wait(all: &Instances, seen: &Instance) -> Result<Outcome, Error> {
     let Some(end) = seen.deadline().filter(|end| *end <= all.db.now()) else {
         return Ok(Outcome::Wait(seen.deadline().map_or(Next::Rest, Next::At)));
     };
-    let reason = format!(
-        "Its agent should have taken it down by {end} and has not said so; it is still waited for. An \
-         administrator can look at its cluster."
-    );
-    all.explain(seen, &reason).await?;
+    let cluster = all.cluster_of(seen).await?.map(|on| on.name);
+    all.explain(seen, Reason::AgentNotResponding { cluster, due: end }).await?;
     Ok(Outcome::Wait(Next::At(all.soon(super::LOOK_AGAIN * 12))))
 }
 
 /// Takes away its names and its client.
 async fn clear_away(all: &Instances, seen: &Instance) -> Result<(), Trouble> {
     if let Some(dns) = &all.outside.dns {
-        names::remove(&**dns, seen).await?;
+        names::remove(&**dns, seen).await.map_err(Trouble::of(External::Dns))?;
     }
     if let Some(sso) = &all.outside.sso
         && let Some(client) = sign_in::client(&all.db, &*all.outside.seal, seen.id).await?
     {
-        sso.remove(&client).await?;
+        sso.remove(&client).await.map_err(Trouble::of(External::Sso))?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use model::event::Actor;
-use model::instance::{Instance, Rest, Status};
+use model::instance::{Instance, Reason, Rest, Status};
 use model::kind::Kind;
 use model::quota::{Active, is_active};
 use model::work::Next;
@@ -28,15 +28,15 @@ const DAY: Duration = Duration::from_hours(24);
 impl General {
     async fn look(&self, tx: &mut Tx, now: &mut Instance) -> Result<Option<Time>, Error> {
         if self.rules.is_denied(tx, &now.owner).await? {
-            let reason = format!("{} may not have instances.", now.owner);
-            instance::transition(tx, now, Status::Deprovision, &reason).await?;
+            let reason = Reason::OwnerDenied { owner: now.owner.clone() };
+            instance::transition(tx, now, Status::Deprovision, reason).await?;
             return Ok(None);
         }
         let catalog = self.rules.catalog();
         let Some(kind) = catalog.kind(&now.kind) else { return Ok(None) };
         let size = kind.type_of(&now.instance_type).and_then(|t| t.size(&now.size));
         if size.is_some_and(|size| size.lifespan_seconds.is_some()) {
-            return end_if_due(tx, now, "Its life is over: it was a trial.").await;
+            return end_if_due(tx, now, Reason::TrialExpired).await;
         }
         self.look_after_entitlement(tx, kind, now).await
     }
@@ -61,22 +61,17 @@ impl General {
                 let ends = grants.unwrap_or_default().iter().filter_map(|grant| grant.expires_at);
                 Ok(ends.filter(|end| *end > tx.now()).min())
             }
-            Active::No { reason, .. } => {
-                let reason = format!("Its entitlement ended: {reason}.");
-                if now.expires_at.is_none() {
-                    warn(tx, kind, now, &reason).await?;
-                }
-                if now.status == Status::Ready {
-                    suspend(tx, now, &reason).await?;
-                }
-                end_if_due(tx, now, &format!("{reason} Its grace is over.")).await
-            }
+            Active::No { reason, .. } => expire(tx, kind, now, &reason).await,
         }
     }
 }
 
 /// Ends it if its end has come; else when that will be.
-async fn end_if_due(tx: &mut Tx, now: &mut Instance, reason: &str) -> Result<Option<Time>, Error> {
+async fn end_if_due(
+    tx: &mut Tx,
+    now: &mut Instance,
+    reason: Reason,
+) -> Result<Option<Time>, Error> {
     let Some(end) = now.expires_at else { return Ok(None) };
     if end > tx.now() {
         return Ok(Some(end));
@@ -85,22 +80,28 @@ async fn end_if_due(tx: &mut Tx, now: &mut Instance, reason: &str) -> Result<Opt
     Ok(None)
 }
 
-/// Sets its end, and says when that is.
-async fn warn(tx: &mut Tx, kind: &Kind, now: &mut Instance, reason: &str) -> Result<(), Error> {
-    // Never none: nothing is deleted at once.
-    let days = kind.grace_days(&now.instance_type, &now.detail.billing.model).max(1);
-    let end = tx.now() + DAY * days;
-    now.expires_at = Some(end);
-    now.status_reason = format!("{reason} It rests until {end} and ends then.");
-    Ok(instance::save(tx, now, "entitlement_lost").await?)
-}
-
-async fn suspend(tx: &mut Tx, now: &mut Instance, reason: &str) -> Result<(), Error> {
-    now.detail.rest = Some(Rest::Entitlement);
-    now.detail.is_agent_ready = false;
-    let until = now.expires_at.map(|end| format!(" It ends at {end} unless that changes."));
-    let reason = format!("{reason}{}", until.unwrap_or_default());
-    Ok(instance::transition(tx, now, Status::Suspending, &reason).await?)
+/// Sets its end, suspends it until then, and deletes it then.
+async fn expire(
+    tx: &mut Tx,
+    kind: &Kind,
+    now: &mut Instance,
+    message: &str,
+) -> Result<Option<Time>, Error> {
+    let reason = |delete_at| Reason::EntitlementExpired { message: message.to_owned(), delete_at };
+    if now.expires_at.is_none() {
+        // Never none: nothing is deleted at once.
+        let days = kind.grace_days(&now.instance_type, &now.detail.billing.model).max(1);
+        now.expires_at = Some(tx.now() + DAY * days);
+        now.reason = reason(now.expires_at);
+        instance::save(tx, now, "entitlement_lost").await?;
+    }
+    if now.status == Status::Ready {
+        now.detail.rest = Some(Rest::Entitlement);
+        now.detail.is_agent_ready = false;
+        let until = reason(now.expires_at);
+        instance::transition(tx, now, Status::Suspending, until).await?;
+    }
+    end_if_due(tx, now, reason(None)).await
 }
 
 /// The entitlement is back.
@@ -110,8 +111,7 @@ async fn restore(tx: &mut Tx, now: &mut Instance) -> Result<(), Error> {
     match now.status {
         Status::Suspended if was_ours => {
             now.detail.rest = None;
-            let reason = "Somebody is entitled to it again; its agent starts it.";
-            instance::transition(tx, now, Status::Resuming, reason).await?;
+            instance::transition(tx, now, Status::Resuming, Reason::EntitlementRestored).await?;
         }
         // First it must have come to rest; this is looked at again then.
         _ => instance::save(tx, now, "entitlement_restored").await?,

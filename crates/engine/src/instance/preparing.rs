@@ -1,6 +1,6 @@
 //! Acts on `preparing`: makes what is outside, then hands over to the agent.
 
-use model::instance::{Instance, Status};
+use model::instance::{External, Instance, Reason, Status};
 use model::kind::Kind;
 use store::deployment::hosting;
 use store::{Scope, cluster, instance};
@@ -12,18 +12,18 @@ use crate::held::Held;
 
 pub(super) async fn step(all: &Instances, kind: &Kind, seen: &Instance) -> Result<Outcome, Error> {
     if seen.deadline().is_some_and(|end| end <= all.db.now()) {
-        let reason = format!("It was not prepared within half an hour. {}", seen.status_reason);
-        return all.transition(seen, Status::Failed, &reason).await;
+        let reason = super::overdue(seen, seen.reason.clone());
+        return all.transition(seen, Status::Failed, reason).await;
     }
     match prepare(all, kind, seen).await {
         Ok(outcome) => Ok(outcome),
-        Err(met) => all.trouble(seen, "what it needs outside", met).await,
+        Err(met) => all.trouble(seen, met).await,
     }
 }
 
 async fn prepare(all: &Instances, kind: &Kind, seen: &Instance) -> Result<Outcome, Trouble> {
     let (Some(on), Some(deployment)) = (seen.cluster_id, seen.deployment_id) else {
-        let reason = "It lost its place and waits for another.";
+        let reason = Reason::PlacementLost { deployment: None };
         return all.transition(seen, Status::Accepted, reason).await.map_err(Trouble::Ours);
     };
     let on = cluster::get(&mut all.db.read().await?, Scope::All, on).await?;
@@ -37,7 +37,8 @@ async fn prepare(all: &Instances, kind: &Kind, seen: &Instance) -> Result<Outcom
     if !on.hosting.is_foreign {
         next.detail.routes = names::routes(all, kind, &host, &on);
         if let Some(dns) = &all.outside.dns {
-            names::point(&**dns, &next.detail.routes).await?;
+            let pointed = names::point(&**dns, &next.detail.routes).await;
+            pointed.map_err(Trouble::of(External::Dns))?;
         }
     }
     let program = program::of(all, kind, &next, deployment, client.as_ref()).await?;
@@ -49,8 +50,8 @@ async fn prepare(all: &Instances, kind: &Kind, seen: &Instance) -> Result<Outcom
     now.detail.is_agent_ready = false;
     now.detail.routes = next.detail.routes;
     now.detail.sso_client = client.map(|client| client.id);
-    let reason = format!("The agent of the cluster {} makes it.", on.name);
-    instance::transition(&mut tx, &mut now, Status::Provisioning, &reason).await?;
+    let reason = Reason::AwaitingAgent { cluster: on.name };
+    instance::transition(&mut tx, &mut now, Status::Provisioning, reason).await?;
     if !on.hosting.is_foreign {
         hosting::run(&mut tx, deployment, &program).await?;
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use model::deployment::{Probe, Restart, Spec};
-use model::instance::Instance;
+use model::instance::{External, Instance};
 use model::kind::template::{self, Sso, Values};
 use model::kind::{Kind, Ready};
 use model::{DeploymentId, Secret};
@@ -26,13 +26,14 @@ pub(super) async fn of(
     client: Option<&Client>,
 ) -> Result<Spec, Trouble> {
     let (container, seal) = (&kind.run.container, &*all.outside.seal);
+    let failed = Trouble::of(External::Secrets);
     let values = values(instance, client);
     let filled = container.filled(&values);
     let (mut env, mut sealed_env) = (BTreeMap::new(), BTreeMap::new());
     for (name, text) in filled.env {
         if template::is_secret(&container.env[&name]) {
-            let sealed = seal.seal(&purpose(deployment, &name), &Secret::new(text)).await?;
-            sealed_env.insert(name, sealed);
+            let sealed = seal.seal(&purpose(deployment, &name), &Secret::new(text)).await;
+            sealed_env.insert(name, sealed.map_err(&failed)?);
         } else {
             env.insert(name, text);
         }
@@ -41,7 +42,8 @@ pub(super) async fn of(
     if !kind.run.manifests.is_empty() && is_on_kubernetes(all, instance).await? {
         let objects = serde_json::Value::Array(kind.run.objects(&values)).to_string();
         let purpose = manifests_purpose(deployment);
-        sealed_manifests = Some(seal.seal(&purpose, &Secret::new(objects)).await?);
+        let sealed = seal.seal(&purpose, &Secret::new(objects)).await;
+        sealed_manifests = Some(sealed.map_err(failed)?);
     }
     Ok(Spec {
         image: Some(filled.image),

@@ -2,25 +2,25 @@
 
 use model::cluster::Cluster;
 use model::deployment::{self, Deployment};
-use model::instance::{Instance, Rest, Status};
+use model::instance::{External, Instance, Reason, Rest, Status};
 use model::kind::Kind;
+use model::reason::By;
 use model::work::Next;
 use store::deployment::hosting;
 use store::instance;
 
+use super::sign_in::Trouble;
 use super::{Instances, Outcome, names, program};
 use crate::Error;
 use crate::held::Held;
 
-const LOST: &str = "Its place was lost; it waits for another and is made again there.";
-
 pub(super) async fn step(all: &Instances, kind: &Kind, seen: &Instance) -> Result<Outcome, Error> {
     let (on, held) = (all.cluster_of(seen).await?, all.deployment_of(seen).await?);
-    let (Some(on), Some(held)) = (on, held) else { return unplaced(all, seen).await };
+    let (Some(on), Some(held)) = (on, &held) else { return unplaced(all, seen, held).await };
     let outcome = if on.hosting.is_foreign {
         with_foreign_agent(all, seen).await?
     } else {
-        with_own_agent(all, kind, seen, &held).await?
+        with_own_agent(all, kind, seen, held).await?
     };
     match outcome {
         Some(outcome) => Ok(outcome),
@@ -29,11 +29,18 @@ pub(super) async fn step(all: &Instances, kind: &Kind, seen: &Instance) -> Resul
 }
 
 /// It has neither a cluster nor capacity: a failed one rests, all others begin again.
-async fn unplaced(all: &Instances, seen: &Instance) -> Result<Outcome, Error> {
+async fn unplaced(
+    all: &Instances,
+    seen: &Instance,
+    held: Option<Deployment>,
+) -> Result<Outcome, Error> {
     match seen.status {
         Status::Failed => Ok(Outcome::Wait(Next::Rest)),
-        Status::Suspending => all.transition(seen, Status::Suspended, "It rests.").await,
-        _ => all.transition(seen, Status::Accepted, LOST).await,
+        Status::Suspending => all.transition(seen, Status::Suspended, suspension(seen)).await,
+        _ => {
+            let reason = Reason::PlacementLost { deployment: held.map(|held| held.reason) };
+            all.transition(seen, Status::Accepted, reason).await
+        }
     }
 }
 
@@ -46,7 +53,7 @@ async fn with_own_agent(
     let runs = held.spec.image.is_some();
     match (seen.status, held.status) {
         (Status::Suspending, deployment::Status::Running) if !runs => {
-            all.transition(seen, Status::Suspended, &resting(seen)).await.map(Some)
+            all.transition(seen, Status::Suspended, suspension(seen)).await.map(Some)
         }
         (Status::Suspending, _) if runs => {
             let Some(Held { mut tx, .. }) = all.still(seen).await? else {
@@ -61,24 +68,29 @@ async fn with_own_agent(
         (status, deployment::Status::Failed | deployment::Status::Completed)
             if status != Status::Failed =>
         {
-            let reason = format!("It does not run. {}", held.status_reason);
-            all.transition(seen, Status::Failed, &reason).await.map(Some)
+            let reason = Reason::DeploymentFailed { reason: held.reason.clone() };
+            all.transition(seen, Status::Failed, reason).await.map(Some)
         }
         // It may run again already, but elsewhere: its names must follow first.
         (Status::Provisioning | Status::Resuming, _) if held.placed_on != seen.cluster_id => {
-            all.transition(seen, Status::Accepted, LOST).await.map(Some)
+            let reason = Reason::PlacementLost { deployment: Some(held.reason.clone()) };
+            all.transition(seen, Status::Accepted, reason).await.map(Some)
         }
         (_, deployment::Status::Running) if runs => arrive(all, seen, held).await.map(Some),
         _ => Ok(None),
     }
 }
 
-fn resting(seen: &Instance) -> String {
-    match (seen.detail.rest, seen.expires_at) {
-        (Some(Rest::Entitlement), Some(end)) => {
-            format!("It rests, because nobody is entitled to it any more; it ends at {end}.")
+/// Why it is suspended, whatever its reason was while its agent stopped it.
+fn suspension(seen: &Instance) -> Reason {
+    match (seen.detail.rest, seen.expires_at, &seen.reason) {
+        (Some(Rest::Entitlement), Some(_), Reason::EntitlementExpired { .. }) => {
+            seen.reason.clone()
         }
-        _ => "It rests, because an administrator said so.".into(),
+        (Some(Rest::Entitlement), delete_at @ Some(_), _) => {
+            Reason::EntitlementExpired { message: "no active grant".into(), delete_at }
+        }
+        _ => Reason::SuspensionRequested { by: Some(By::Administrator { name: None }) },
     }
 }
 
@@ -88,7 +100,7 @@ async fn arrive(all: &Instances, seen: &Instance, held: &Deployment) -> Result<O
     now.detail.endpoints.clone_from(&held.endpoints);
     now.detail.actual = now.detail.desired.clone();
     now.detail.upgrading.clear();
-    instance::transition(&mut tx, &mut now, Status::Ready, "It can be used.").await?;
+    instance::transition(&mut tx, &mut now, Status::Ready, Reason::AsExpected).await?;
     tx.commit().await?;
     Ok(Outcome::Moved)
 }
@@ -102,7 +114,7 @@ async fn start(
 ) -> Result<Outcome, Error> {
     let program = match program::as_kept(all, kind, seen, held.id).await {
         Ok(program) => program,
-        Err(met) => return all.trouble(seen, "what it signs in with", met).await,
+        Err(met) => return all.trouble(seen, met).await,
     };
     let Some(Held { mut tx, now }) = all.still(seen).await? else { return Ok(Outcome::Moved) };
     hosting::run(&mut tx, held.id, &program).await?;
@@ -120,13 +132,13 @@ async fn with_foreign_agent(all: &Instances, seen: &Instance) -> Result<Option<O
         && let Some(dns) = &all.outside.dns
         && let Err(fault) = names::point(&**dns, &seen.detail.routes).await
     {
-        return all.fault(seen, "its names", &fault).await.map(Some);
+        return all.trouble(seen, Trouble::Outside(External::Dns, fault)).await.map(Some);
     }
     let Some(Held { mut tx, mut now }) = all.still(seen).await? else {
         return Ok(Some(Outcome::Moved));
     };
     now.detail.routes_made = true;
-    instance::transition(&mut tx, &mut now, Status::Ready, "It can be used.").await?;
+    instance::transition(&mut tx, &mut now, Status::Ready, Reason::AsExpected).await?;
     tx.commit().await?;
     Ok(Some(Outcome::Moved))
 }
@@ -137,11 +149,10 @@ async fn wait(all: &Instances, seen: &Instance, on: &Cluster) -> Result<Outcome,
     if end > all.db.now() {
         return Ok(Outcome::Wait(Next::At(end)));
     }
-    let late = format!("The agent of the cluster {} has not answered in time", on.name);
+    let reason = Reason::AgentNotResponding { cluster: Some(on.name.clone()), due: end };
     if seen.status.may_become(Status::Failed) {
-        let reason = format!("{late}. It is ready as soon as the agent says so; or delete it.");
-        return all.transition(seen, Status::Failed, &reason).await;
+        return all.transition(seen, Status::Failed, reason).await;
     }
-    all.explain(seen, &format!("{late}; it is still waited for.")).await?;
+    all.explain(seen, reason).await?;
     Ok(Outcome::Wait(Next::At(all.soon(super::LOOK_AGAIN * 12))))
 }

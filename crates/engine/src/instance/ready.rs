@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::deployment::{self, Deployment};
-use model::instance::{Instance, Status};
+use model::instance::{External, Instance, Reason, Status};
 use model::kind::Kind;
 use model::work::Next;
 use store::deployment::hosting;
@@ -27,15 +27,15 @@ pub(super) async fn step(all: &Instances, kind: &Kind, seen: &Instance) -> Resul
         && seen.detail.desired != seen.detail.actual
         && let Err(met) = upgrade(all, kind, seen).await
     {
-        return all.trouble(seen, "its upgrade", met).await;
+        return all.trouble(seen, met).await;
     }
     match look_outside(all, kind, seen).await {
         Ok(true) => Ok(Outcome::Wait(Next::At(all.soon(LOOK_OUTSIDE)))),
         Ok(false) => Ok(Outcome::Wait(Next::Rest)),
         Err(Trouble::Ours(error)) => Err(error),
         // It works all the same: what could not be looked at is looked at again.
-        Err(Trouble::Outside(fault)) => {
-            tracing::warn!(instance = %seen.id, %fault, "what is outside could not be looked at");
+        Err(Trouble::Outside(system, fault)) => {
+            tracing::warn!(instance = %seen.id, %system, %fault, "external check failed");
             Ok(Outcome::Wait(Next::At(all.soon(super::LOOK_AGAIN * 2))))
         }
     }
@@ -49,12 +49,12 @@ async fn look_inside(all: &Instances, seen: &Instance) -> Result<Option<Outcome>
         deployment::Status::Failed | deployment::Status::Completed | deployment::Status::Deleting
     );
     if failed {
-        let reason = format!("It does not run any more. {}", held.status_reason);
-        return all.transition(seen, Status::Failed, &reason).await.map(Some);
+        let reason = Reason::DeploymentFailed { reason: held.reason };
+        return all.transition(seen, Status::Failed, reason).await.map(Some);
     }
     if held.placed_on != seen.cluster_id {
-        let reason = format!("It lost its place and is made again. {}", held.status_reason);
-        return all.transition(seen, Status::Accepted, &reason).await.map(Some);
+        let reason = Reason::PlacementLost { deployment: Some(held.reason) };
+        return all.transition(seen, Status::Accepted, reason).await.map(Some);
     }
     if held.status != deployment::Status::Running || held.endpoints.is_empty() {
         return Ok(None);
@@ -83,7 +83,8 @@ async fn own_deployment(all: &Instances, seen: &Instance) -> Result<Option<Deplo
 async fn look_outside(all: &Instances, kind: &Kind, seen: &Instance) -> Result<bool, Trouble> {
     let mut mended = Vec::new();
     if let Some(dns) = &all.outside.dns {
-        mended.extend(names::mend(&**dns, &seen.detail.routes).await?);
+        let names = names::mend(&**dns, &seen.detail.routes).await;
+        mended.extend(names.map_err(Trouble::of(External::Dns))?);
     }
     let sso = all.outside.sso.as_ref().filter(|_| kind.needs.sso);
     if let Some(sso) = sso {
@@ -99,8 +100,8 @@ async fn look_outside(all: &Instances, kind: &Kind, seen: &Instance) -> Result<b
         tracing::info!(instance = %seen.id, ?mended, "mended what was changed outside");
         let still = all.still(seen).await.map_err(Trouble::Ours)?;
         if let Some(Held { mut tx, mut now }) = still {
-            let reason = format!("It can be used. Mended outside: {}.", mended.join(", "));
-            instance::explain(&mut tx, &mut now, &reason).await?;
+            let reason = Reason::Repaired { objects: mended };
+            instance::explain(&mut tx, &mut now, reason).await?;
             tx.commit().await?;
         }
     }

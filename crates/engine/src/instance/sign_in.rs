@@ -1,6 +1,6 @@
 //! What an instance signs in with: its client at the OpenID provider, kept encrypted.
 
-use model::instance::Instance;
+use model::instance::{External, Instance};
 use model::{InstanceId, Secret};
 use serde::{Deserialize, Serialize};
 use store::Db;
@@ -18,15 +18,16 @@ struct Kept {
     handle: String,
 }
 
-/// What went wrong: with us, or outside.
+/// What went wrong: with us, or with an external system.
 pub(super) enum Trouble {
     Ours(Error),
-    Outside(Fault),
+    Outside(External, Fault),
 }
 
-impl From<Fault> for Trouble {
-    fn from(fault: Fault) -> Self {
-        Self::Outside(fault)
+impl Trouble {
+    /// A fault of that system.
+    pub(super) fn of(system: External) -> impl Fn(Fault) -> Self {
+        move |fault| Self::Outside(system, fault)
     }
 }
 
@@ -53,9 +54,10 @@ pub(super) async fn client(
 ) -> Result<Option<Client>, Trouble> {
     let sealed = store::instance::sealed(&mut db.read().await?, id).await?;
     let Some(sealed) = sealed else { return Ok(None) };
-    let opened = seal.open(&purpose(id), &sealed).await?;
+    let secrets = Trouble::of(External::Secrets);
+    let opened = seal.open(&purpose(id), &sealed).await.map_err(&secrets)?;
     let kept: Kept = serde_json::from_str(opened.reveal())
-        .map_err(|_| Fault::Refused("what it signs in with can't be read".into()))?;
+        .map_err(|_| secrets(Fault::Refused("what it signs in with can't be read".into())))?;
     let (secret, handle) = (Secret::new(kept.secret), Secret::new(kept.handle));
     Ok(Some(Client { id: kept.id, secret, handle }))
 }
@@ -69,7 +71,7 @@ pub async fn credentials(
 ) -> Result<Option<Client>, String> {
     client(db, seal, id).await.map_err(|trouble| match trouble {
         Trouble::Ours(error) => error.to_string(),
-        Trouble::Outside(fault) => fault.to_string(),
+        Trouble::Outside(_, fault) => fault.to_string(),
     })
 }
 
@@ -80,9 +82,10 @@ pub(super) async fn ensure(
     sso: &dyn Sso,
     instance: &Instance,
 ) -> Result<(Client, bool), Trouble> {
+    let failed = Trouble::of(External::Sso);
     let kept = client(&all.db, &*all.outside.seal, instance.id).await?;
     if let Some(kept) = kept {
-        match sso.find(&kept).await? {
+        match sso.find(&kept).await.map_err(&failed)? {
             Some(found) if found == kept => return Ok((found, false)),
             Some(found) => {
                 let is_other = found.secret != kept.secret;
@@ -92,7 +95,7 @@ pub(super) async fn ensure(
             None => {}
         }
     }
-    let made = sso.create(&name(instance)).await?;
+    let made = sso.create(&name(instance)).await.map_err(failed)?;
     keep(all, instance, &made).await?;
     Ok((made, true))
 }
@@ -111,7 +114,7 @@ pub(super) async fn rotate(
     if !is_old {
         return Ok(None);
     }
-    let rotated = sso.rotate(client).await?;
+    let rotated = sso.rotate(client).await.map_err(Trouble::of(External::Sso))?;
     keep(all, instance, &rotated).await?;
     Ok(Some(rotated))
 }
@@ -128,7 +131,8 @@ pub(super) async fn keep(
         handle: client.handle.reveal().to_owned(),
     };
     let text = Secret::new(serde_json::to_string(&kept).expect("plain text"));
-    let sealed = all.outside.seal.seal(&purpose(instance.id), &text).await?;
+    let sealed = all.outside.seal.seal(&purpose(instance.id), &text).await;
+    let sealed = sealed.map_err(Trouble::of(External::Secrets))?;
     let Some(Held { mut tx, mut now }) = all.still(instance).await.map_err(Trouble::Ours)? else {
         return Ok(());
     };

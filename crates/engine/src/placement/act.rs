@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use model::deployment::Reason;
 use model::event::Actor;
 use model::world::{Decisions, Preemption};
 use model::{ClusterId, DeploymentId, Place, ReplicaId};
@@ -13,9 +14,9 @@ use super::known::{Known, Seen};
 
 /// A decision, ready to be made durable.
 enum Step {
-    Place(DeploymentId, Vec<(u32, Place)>, String),
-    Preempt { victim: ReplicaId, by: ReplicaId, on: ClusterId, reason: String },
-    Explain(DeploymentId, String),
+    Place(DeploymentId, Vec<(u32, Place)>, Vec<String>),
+    Preempt { victim: ReplicaId, by: ReplicaId, on: ClusterId, reason: Reason },
+    Explain(DeploymentId, Reason),
 }
 
 impl Step {
@@ -83,16 +84,16 @@ impl Known {
             let id = ReplicaId::from(start.unit);
             places.entry(id.deployment).or_default().push((id.number, start.place.clone()));
         }
-        let mut reasons: BTreeMap<DeploymentId, String> = BTreeMap::new();
+        let mut reasons: BTreeMap<DeploymentId, Reason> = BTreeMap::new();
         for waiting in &decisions.waits {
             let id = ReplicaId::from(waiting.unit).deployment;
             if let Some(asked) = self.asked.get(&id) {
-                reasons.entry(id).or_insert_with(|| self.why(asked, waiting.wait));
+                reasons.entry(id).or_insert_with(|| self.pending(asked, waiting.wait));
             }
         }
         let place = |(id, places): (DeploymentId, Vec<(u32, Place)>)| {
-            let on = self.where_it_is(&places);
-            Step::Place(id, places, on)
+            let clusters = self.names(&places);
+            Step::Place(id, places, clusters)
         };
         let mut steps: Vec<Step> = places.into_iter().map(place).collect();
         steps.extend(decisions.preemptions.iter().map(|preemption| self.preempt(preemption)));
@@ -103,7 +104,7 @@ impl Known {
 
     fn preempt(&self, preemption: &Preemption) -> Step {
         let (victim, by) = (preemption.victim.into(), preemption.by.into());
-        let reason = self.why_it_yields(by);
+        let reason = self.preempted(victim, by);
         Step::Preempt { victim, by, on: preemption.place.cluster, reason }
     }
 
@@ -136,9 +137,11 @@ async fn in_one_transaction(db: &Db, steps: &[Step]) -> store::Result<()> {
 
 async fn take(tx: &mut Tx, step: &Step) -> store::Result<()> {
     match step {
-        Step::Place(id, places, on) => placing::place(tx, *id, places, on).await.map(drop),
+        Step::Place(id, places, clusters) => {
+            placing::place(tx, *id, places, clusters).await.map(drop)
+        }
         Step::Preempt { victim, by, reason, .. } => {
-            placing::preempt(tx, *victim, *by, reason).await
+            placing::preempt(tx, *victim, *by, reason.clone()).await
         }
         Step::Explain(id, reason) => placing::set_reason(tx, *id, reason).await,
     }

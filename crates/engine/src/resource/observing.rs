@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use model::environment::{Environment, OnDrift};
 use model::event::Actor;
-use model::resource::{Resource, Status};
+use model::resource::{Reason, Resource, Status};
 use model::work::Next;
 use store::Scope;
 
 use super::Resources;
 use crate::{Error, Reconcile as _};
-use port::{Fault, Observed, Progress};
+use port::{Observed, Progress};
 
 /// How soon to look again at what could not be looked at.
 const TRY_AGAIN: Duration = Duration::from_secs(30);
@@ -29,10 +29,9 @@ impl Resources {
             Ok(Progress::Running { .. }) => Ok(self.operations.wait(executor, one.id.into())),
             Ok(Progress::Done(seen)) => self.take_in(one, of, seen).await,
             Err(fault) => {
-                let (Fault::Refused(why) | Fault::Unavailable(why)) = &fault;
-                tracing::warn!(resource = %one.id, why, "it can't be looked at");
-                self.explain(one, &format!("It could not be looked at: {why}"), one.progress)
-                    .await?;
+                tracing::warn!(resource = %one.id, %fault, "drift detection failed");
+                let reason = Reason::ObservationFailed { message: fault.to_string() };
+                self.explain(one, reason, one.progress).await?;
                 self.operations.let_go(one.id.into()).await?;
                 Ok(self.operations.soon(TRY_AGAIN))
             }
@@ -46,7 +45,7 @@ impl Resources {
         seen: Observed,
     ) -> Result<Next, Error> {
         let Some((mut tx, mut now)) = self.still(one).await? else { return Ok(Next::Again) };
-        let (to, reason) = words(&seen);
+        let (to, reason) = judge(&seen);
         let is_news = now.drift != seen.drift || now.unexpected != seen.unexpected;
         (now.drift, now.unexpected) = (seen.drift, seen.unexpected);
         // Who asked for a look meanwhile wants one that began after that.
@@ -54,12 +53,12 @@ impl Resources {
             now.observed_at = Some(tx.now());
         }
         if now.status != to {
-            store::transition(&mut tx, &mut now, to, &reason).await?;
+            store::transition(&mut tx, &mut now, to, reason).await?;
         } else if is_news {
-            now.status_reason = reason;
+            now.reason = reason;
             store::resource::save(&mut tx, &mut now, to.as_str()).await?;
         } else {
-            now.status_reason = reason;
+            now.reason = reason;
             store::resource::set_observed(&mut tx, &now).await?;
         }
         self.operations.release(&mut tx, now.id.into()).await?;
@@ -84,19 +83,13 @@ impl Resources {
     }
 }
 
-fn words(seen: &Observed) -> (Status, String) {
-    let mut fields = seen.drift.iter().map(|one| one.field.as_str());
-    let Some(first) = fields.next() else {
-        let beside = match seen.unexpected.len() {
-            0 => String::new(),
-            n => format!(" {n} beside it were not made by Paddock."),
-        };
-        return (Status::Applied, format!("It is as it was made.{beside}"));
-    };
-    let more = match fields.count() {
-        0 => String::new(),
-        n => format!(" and {n} more"),
-    };
-    let reason = format!("{first}{more} not as it was made; repair it, or change its template.");
-    (Status::Drifted, reason)
+fn judge(seen: &Observed) -> (Status, Reason) {
+    if !seen.drift.is_empty() {
+        let fields = seen.drift.iter().map(|one| one.field.clone()).collect();
+        return (Status::Drifted, Reason::DriftDetected { fields });
+    }
+    match seen.unexpected.len() as u64 {
+        0 => (Status::Applied, Reason::AsExpected),
+        objects => (Status::Applied, Reason::UnexpectedObjects { objects }),
+    }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::entropy;
-use model::backoff;
 use model::environment::{self, Environment};
 use model::resource::{Difference, Reason, Resource, Status};
 use model::template::{self, Act};
 use model::work::Next;
+use model::{Invalid, backoff};
 use serde_json::{Map, Value};
 use store::Tx;
 
@@ -38,7 +38,7 @@ impl Resources {
                 return self.gone(one).await;
             }
             let missing = Reason::BackendNotConfigured { executor: one.node.executor };
-            self.explain(one, &missing.to_string(), one.progress).await?;
+            self.explain(one, missing, one.progress).await?;
             return Ok(self.operations.soon(UNSET));
         };
         match one.status {
@@ -83,7 +83,7 @@ impl Resources {
     ) -> Result<ControlFlow<Next, Task>, Error> {
         let with = match self.filled(one, of).await? {
             Ok(with) => with,
-            Err(invalid) => return self.fail(one, &invalid.to_string()).await.map(Break),
+            Err(invalid) => return self.invalid(one, &invalid).await.map(Break),
         };
         if is_already_so(one, &with) {
             return self.applied(one, with, None).await.map(Break);
@@ -97,11 +97,11 @@ impl Resources {
         }
         let task = match self.task(one, of, Some(with)).await? {
             Ok(task) => task,
-            Err(fault) => return self.fault(one, &fault).await.map(Break),
+            Err(fault) => return self.fault(one, fault).await.map(Break),
         };
         match executor.validate(&task.with, &task.files) {
             Ok(()) => Ok(Continue(task)),
-            Err(invalid) => self.fail(one, &invalid.to_string()).await.map(Break),
+            Err(invalid) => self.invalid(one, &invalid).await.map(Break),
         }
     }
 
@@ -123,8 +123,7 @@ impl Resources {
     async fn begin(&self, one: &Resource, with: Map<String, Value>) -> Result<Next, Error> {
         if let Some((mut tx, mut now)) = self.still(one).await? {
             now.tried = Some(with);
-            let reason = "It is being made.";
-            store::transition(&mut tx, &mut now, Status::Applying, reason).await?;
+            store::transition(&mut tx, &mut now, Status::Applying, Reason::AsExpected).await?;
             tx.commit().await?;
         }
         Ok(Next::Again)
@@ -133,8 +132,7 @@ impl Resources {
     async fn replace(&self, one: &Resource) -> Result<Next, Error> {
         if let Some((mut tx, mut now)) = self.still(one).await? {
             now.act = Act::Replace;
-            let reason = "What it was is taken away first.";
-            store::transition(&mut tx, &mut now, Status::Destroying, reason).await?;
+            store::transition(&mut tx, &mut now, Status::Destroying, Reason::Replacing).await?;
             tx.commit().await?;
         }
         Ok(Next::Again)
@@ -152,11 +150,11 @@ impl Resources {
             None => {
                 let with = match self.filled(one, of).await? {
                     Ok(with) => with,
-                    Err(invalid) => return self.fail(one, &invalid.to_string()).await,
+                    Err(invalid) => return self.invalid(one, &invalid).await,
                 };
                 match self.task(one, of, Some(with)).await? {
                     Ok(task) => self.operations.start(task, &step),
-                    Err(fault) => return self.fault(one, &fault).await,
+                    Err(fault) => return self.fault(one, fault).await,
                 }
             }
         };
@@ -187,7 +185,7 @@ impl Resources {
     ) -> Result<Next, Error> {
         let task = match self.begun(one, of, "destroy").await? {
             Ok(task) => task,
-            Err(fault) => return self.fault(one, &fault).await,
+            Err(fault) => return self.fault(one, fault).await,
         };
         let mut destroyed = executor.destroy(&task).await;
         // What was refused before anything was made needs nobody who takes it away.
@@ -209,18 +207,18 @@ impl Resources {
         outcome: Result<Progress<T>, Fault>,
     ) -> Result<ControlFlow<Next, T>, Error> {
         if let Err(fault) = self.operations.keep(&**executor, task).await? {
-            return self.fault(one, &fault).await.map(Break);
+            return self.fault(one, fault).await.map(Break);
         }
         match outcome {
-            Ok(Progress::Running { message, percent }) => {
-                self.explain(one, &message, percent.map_or(one.progress, i64::from)).await?;
+            Ok(Progress::Running { reason, percent }) => {
+                self.explain(one, reason, percent.map_or(one.progress, i64::from)).await?;
                 Ok(Break(self.operations.wait(executor, task.id)))
             }
             Ok(Progress::Done(done)) => {
                 self.operations.end(task.id);
                 Ok(Continue(done))
             }
-            Err(fault) => self.fault(one, &fault).await.map(Break),
+            Err(fault) => self.fault(one, fault).await.map(Break),
         }
     }
 
@@ -234,7 +232,7 @@ impl Resources {
         if let Some(executor) = executor {
             let task = match self.begun(one, of, "cancel").await? {
                 Ok(task) => task,
-                Err(fault) => return self.fault(one, &fault).await,
+                Err(fault) => return self.fault(one, fault).await,
             };
             let stopped = executor.cancel(&task).await;
             if let Err(fault) = self.operations.keep(&**executor, &task).await? {
@@ -243,31 +241,36 @@ impl Resources {
             match stopped {
                 Ok(true) => {}
                 Ok(false) => {
-                    self.explain(one, "Stopping.", one.progress).await?;
+                    self.explain(one, Reason::Cancelling, one.progress).await?;
                     return Ok(self.operations.wait(executor, task.id));
                 }
                 Err(fault) => {
-                    self.explain(one, &format!("It can't be stopped yet: {fault}"), one.progress)
-                        .await?;
+                    let reason = Reason::CancelFailed { message: fault.to_string() };
+                    self.explain(one, reason, one.progress).await?;
                     return Ok(self.operations.soon(Duration::from_secs(2)));
                 }
             }
         }
         if of.is_cancelled {
-            return self.fail(one, "Its step was cancelled.").await;
+            return self.fail(one, Reason::Cancelled).await;
         }
         if let Some((mut tx, now)) = self.still(one).await? {
-            self.doomed(&mut tx, now, "Its step was stopped; it shall go.").await?;
+            self.doomed(&mut tx, now, None).await?;
             tx.commit().await?;
         }
         Ok(Next::Rest)
     }
 
-    /// Its environment is destroyed: it goes when its turn has come. That has not begun.
-    async fn doomed(&self, tx: &mut Tx, mut now: Resource, reason: &str) -> Result<(), Error> {
+    /// Queues a resource of an environment that is destroyed, and whose step was stopped or failed.
+    async fn doomed(
+        &self,
+        tx: &mut Tx,
+        mut now: Resource,
+        after: Option<Box<Reason>>,
+    ) -> Result<(), Error> {
         now.aim(None, Act::Destroy);
         now.attempts = 0;
-        pend(tx, &mut now, reason).await?;
+        pend(tx, &mut now, Reason::DestructionQueued { after }).await?;
         self.operations.release(tx, now.id.into()).await
     }
 
@@ -278,8 +281,7 @@ impl Resources {
         made: Option<Outcome>,
     ) -> Result<Next, Error> {
         let Some((mut tx, mut now)) = self.still(one).await? else { return Ok(Next::Again) };
-        let reason =
-            if made.is_some() { "It is as it should be." } else { "Nothing had to change." };
+        let reason = if made.is_some() { Reason::AsExpected } else { Reason::Unchanged };
         if let Some(made) = made {
             (now.outputs, now.link) = (made.outputs, made.link);
         }
@@ -301,7 +303,7 @@ impl Resources {
     async fn gone(&self, one: &Resource) -> Result<Next, Error> {
         let Some((mut tx, mut now)) = self.still(one).await? else { return Ok(Next::Again) };
         if now.act == Act::Destroy {
-            store::resource::delete(&mut tx, &mut now, "Nothing of it is left.").await?;
+            store::resource::delete(&mut tx, &mut now, Reason::AsExpected).await?;
             tx.commit().await?;
             return Ok(Next::Rest);
         }
@@ -310,46 +312,56 @@ impl Resources {
         (now.act, now.attempts, now.progress) = (Act::Create, 0, 0);
         (now.outputs, now.node.needs) = (Map::new(), None);
         store::operation::secret::forget(&mut tx, now.id).await?;
-        let reason = "What it was is gone; it is made again.";
-        store::transition(&mut tx, &mut now, Status::Planning, reason).await?;
+        store::transition(&mut tx, &mut now, Status::Planning, Reason::Recreating).await?;
         tx.commit().await?;
         Ok(Next::Again)
     }
 
-    /// It can't be done like this, or not now.
-    async fn fault(&self, one: &Resource, fault: &Fault) -> Result<Next, Error> {
+    /// Fails or retries a step.
+    async fn fault(&self, one: &Resource, fault: Fault) -> Result<Next, Error> {
         self.operations.end(one.id.into());
-        let why = match fault {
-            Fault::Refused(why) => return self.fail(one, why).await,
-            Fault::Unavailable(why) => why,
+        let message = fault.to_string();
+        let reason = match fault {
+            Fault::Refused(message) => {
+                return self.fail(one, Reason::BackendRefused { message }).await;
+            }
+            Fault::Subject { reason, is_retried: false } => return self.fail(one, *reason).await,
+            Fault::Subject { reason, is_retried: true } => Some(*reason),
+            Fault::Unavailable(_) => None,
         };
         if one.attempts >= FAULTS && one.status_since + PATIENCE <= self.db.now() {
-            let why = format!("It was waited for too long: {why}");
-            return self.fail(one, &why).await;
+            return self.fail(one, Reason::DeadlineExceeded { message }).await;
         }
         let attempts = u32::try_from(one.attempts + 1).unwrap_or(u32::MAX);
         let wait = backoff::delay(attempts, entropy::noise(self.db.entropy()));
         let wait = wait.clamp(Duration::from_millis(200), Duration::from_secs(30));
         let Some((mut tx, mut now)) = self.still(one).await? else { return Ok(Next::Again) };
         now.attempts += 1;
-        let (words, progress) = (format!("Waits; it is tried again: {why}"), now.progress);
-        // So that it counts, also where the words are the same.
-        now.status_reason.clear();
-        store::resource::explain(&mut tx, &mut now, &words, progress).await?;
+        let (attempts, retry_at) = (attempts.into(), tx.now() + wait);
+        let unavailable = Reason::BackendUnavailable { message, attempts, retry_at };
+        // So that the attempt is written, also where the reason is the same.
+        now.reason = Reason::AsExpected;
+        let progress = now.progress;
+        store::resource::explain(&mut tx, &mut now, reason.unwrap_or(unavailable), progress)
+            .await?;
         tx.commit().await?;
         Ok(self.operations.soon(wait))
     }
 
-    async fn fail(&self, one: &Resource, why: &str) -> Result<Next, Error> {
+    async fn invalid(&self, one: &Resource, invalid: &Invalid) -> Result<Next, Error> {
+        self.fail(one, Reason::InvalidConfiguration { message: invalid.to_string() }).await
+    }
+
+    async fn fail(&self, one: &Resource, reason: Reason) -> Result<Next, Error> {
         let Some((mut tx, mut now)) = self.still(one).await? else { return Ok(Next::Again) };
-        store::operation::log::append(&mut tx, now.id, &[why.to_owned()]).await?;
+        store::operation::log::append(&mut tx, now.id, &[reason.to_string()]).await?;
         if now.act == Act::Destroy && now.status != Status::Destroying {
-            self.doomed(&mut tx, now, &format!("It failed, and shall go: {why}")).await?;
+            self.doomed(&mut tx, now, Some(Box::new(reason))).await?;
             tx.commit().await?;
             return Ok(Next::Rest);
         }
         now.attempts += 1;
-        store::transition(&mut tx, &mut now, Status::Failed, why).await?;
+        store::transition(&mut tx, &mut now, Status::Failed, reason).await?;
         self.operations.release(&mut tx, now.id.into()).await?;
         tx.commit().await?;
         Ok(Next::Rest)
@@ -358,14 +370,14 @@ impl Resources {
     pub(super) async fn explain(
         &self,
         one: &Resource,
-        why: &str,
+        reason: Reason,
         progress: i64,
     ) -> Result<(), Error> {
-        if one.status_reason == why && one.progress == progress {
+        if one.reason == reason && one.progress == progress {
             return Ok(());
         }
         if let Some((mut tx, mut now)) = self.still(one).await? {
-            store::resource::explain(&mut tx, &mut now, why, progress).await?;
+            store::resource::explain(&mut tx, &mut now, reason, progress).await?;
             tx.commit().await?;
         }
         Ok(())

@@ -62,7 +62,7 @@ on_both_engines! {
         let bad = world.deploy(Some(&on), Some("registry/bad:1"), 4, 10).await;
         let good = world.deploy(Some(&on), IMAGE, 4, 0).await;
         let failed = world.until(bad, Status::Failed).await;
-        assert!(failed.status_reason.contains("registry/bad:1"), "{}", failed.status_reason);
+        assert!(failed.reason.to_string().contains("registry/bad:1"), "{}", failed.reason);
         world.until(good, Status::Running).await;
         world.until_at_rest().await;
         let failed = world.get(bad).await.unwrap();

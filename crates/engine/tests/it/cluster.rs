@@ -8,6 +8,7 @@ use engine::placement::Outlook;
 use engine::{Reconcile, local_agent};
 use model::cluster::{Cluster, Patience, Status, Step, Voice, next_step};
 use model::event::Actor;
+use model::reason::Coded as _;
 use model::work::Next;
 use model::{ClusterId, Resources};
 use store::{Db, Scope, lease};
@@ -81,7 +82,7 @@ on_both_engines! {
         tokio::time::sleep(Duration::from_millis(200)).await;
         let waiting = get(db, made.id).await.unwrap();
         assert_eq!(waiting.status, Status::WaitingForAgent);
-        assert!(waiting.status_reason.contains("agent"), "{}", waiting.status_reason);
+        assert_eq!(waiting.reason.code(), "AwaitingAgent");
         let (leads, is_ours) = watch::channel(false);
         let (_stopper, stop) = stop::channel();
         task::spawn("lead", local_agent::lead(db.clone(), "test".into(), leads, stop));

@@ -36,8 +36,8 @@ async fn get(world: &World, id: ClusterId) -> Cluster {
     store::cluster::get(&mut world.db.read().await.unwrap(), Scope::All, id).await.unwrap()
 }
 
-async fn until_it_says(world: &World, id: ClusterId, words: &str) {
-    until(words, async || get(world, id).await.status_reason.contains(words)).await;
+async fn until_it_says(world: &World, id: ClusterId, message: &str) {
+    until(message, async || get(world, id).await.reason.to_string().contains(message)).await;
 }
 
 async fn until_on(world: &World, id: DeploymentId, on: &Cluster) {
@@ -60,7 +60,7 @@ on_both_engines! {
         drain(&world, old.id).await;
         until_on(&world, web, &new).await;
         until_on(&world, held, &new).await;
-        until_it_says(&world, old.id, "It is drained").await;
+        until_it_says(&world, old.id, "Drained").await;
         assert_eq!(world.free_cpu(old.id).await, 4);
         // There is room on the old one only, and it is not given.
         let late = world.deploy(None, Some("web:1"), 2, 0).await;
@@ -83,7 +83,7 @@ on_both_engines! {
         let new = world.cluster([("cpu", 2)]).await;
         drain(&world, old.id).await;
         until_on(&world, small, &new).await;
-        until_it_says(&world, old.id, "1 without room elsewhere, 1 pinned to it").await;
+        until_it_says(&world, old.id, "1 deployment without capacity elsewhere, 1 deployment pinned here").await;
         for id in [big, pinned] {
             let now = world.get(id).await.unwrap();
             assert_eq!((now.status, now.placed_on), (Status::Running, Some(old.id)));
@@ -112,7 +112,7 @@ on_both_engines! {
         undrain(&world, old.id).await;
         until_on(&world, low, &old).await;
         drain(&world, old.id).await;
-        until_it_says(&world, old.id, "1 without room elsewhere").await;
+        until_it_says(&world, old.id, "1 deployment without capacity elsewhere").await;
         assert_eq!(world.get(high).await.unwrap().placed_on, Some(new.id));
         check_books(&world.db).await;
     }
@@ -134,10 +134,10 @@ on_both_engines! {
             replicas.iter().filter(|r| r.place.as_ref().is_some_and(|p| p.cluster == cluster)).count()
         };
         until("one has moved", async || on(first.id).await == 1 && on(old.id).await == 1).await;
-        until_it_says(&world, old.id, "1 without room elsewhere").await;
+        until_it_says(&world, old.id, "1 deployment without capacity elsewhere").await;
         let second = world.cluster([("cpu", 4)]).await;
         until("both have moved", async || on(second.id).await == 1 && on(first.id).await == 1).await;
-        until_it_says(&world, old.id, "It is drained").await;
+        until_it_says(&world, old.id, "Drained").await;
         check_books(&world.db).await;
     }
 
@@ -153,7 +153,7 @@ on_both_engines! {
             now.status == instance::Status::Ready && now.cluster_id == Some(new.id)
         })
         .await;
-        until_it_says(&world, old.id, "It is drained").await;
+        until_it_says(&world, old.id, "Drained").await;
         assert_eq!(world.free_cpu(old.id).await, 4);
         check_books(&world.db).await;
     }

@@ -66,7 +66,7 @@ impl Lab {
     }
 
     async fn reason(&self) -> String {
-        self.get().await.unwrap().status_reason
+        self.get().await.unwrap().reason.to_string()
     }
 
     async fn agent_speaks(&self) {
@@ -232,7 +232,7 @@ on_both_engines! {
         lab.clock.advance(Duration::from_mins(31));
         lab.step_until(&worker, Some(Status::Failed)).await;
         let reason = lab.reason().await;
-        assert!(reason.contains("took too long") && reason.contains("retry"), "{reason}");
+        assert!(reason.starts_with("Provisioning timed out") && reason.contains("retry"), "{reason}");
         assert_eq!(worker.reconcile(&lab.id.to_string()).await.unwrap(), Next::Rest);
 
         lab.world.fleet.provider.held().slowness = 0;
@@ -257,12 +257,12 @@ on_both_engines! {
         store::cluster::cancel(&mut tx, &lab.get().await.unwrap()).await.unwrap();
         tx.commit().await.unwrap();
         worker.reconcile(&lab.id.to_string()).await.unwrap();
-        assert_eq!(lab.reason().await, "Cancelling.", "it is told to stop first");
+        assert_eq!(lab.reason().await, "Cancelling the provider's operation.", "it is told to stop first");
         lab.step_until(&worker, Some(Status::Failed)).await;
-        assert!(lab.reason().await.starts_with("Cancelled by a user"), "{}", lab.reason().await);
+        assert!(lab.reason().await.starts_with("Provisioning was cancelled"), "{}", lab.reason().await);
         let mut read = lab.world.db.read().await.unwrap();
         let log = store::operation::log::last(&mut read, lab.id, 10).await.unwrap();
-        assert_eq!(log, ["It goes on (1 of 1000000).", "Cancelled by a user"]);
+        assert_eq!(log, ["It goes on (1 of 1000000).", "Provisioning was cancelled. Retry, or delete the cluster."]);
         drop(read);
         lab.world.fleet.provider.held().slowness = 0;
         let mut tx = lab.world.db.begin(Actor::Anonymous).await.unwrap();
@@ -291,12 +291,12 @@ on_both_engines! {
         let worker = lab.worker();
         lab.set_fault(Some(Fault::Unavailable("it is down".into())));
         worker.reconcile(&lab.id.to_string()).await.unwrap();
-        assert_eq!(lab.reason().await, "Waits for its provider: it is down");
+        assert_eq!(lab.reason().await, "Provider is unavailable: it is down. Retrying.");
         assert_eq!(lab.status().await, Some(Status::Accepted));
         lab.set_fault(Some(Fault::Refused("the token has no right to list nodes".into())));
         lab.step_until(&worker, Some(Status::Failed)).await;
         let reason = lab.reason().await;
-        assert!(reason.starts_with("the token has no right to list nodes. Fix the cause"), "{reason}");
+        assert!(reason.starts_with("Provisioning failed: the token has no right to list nodes. Fix the cause"), "{reason}");
         // Nothing was made: nothing has to be taken away.
         lab.end(false).await;
         lab.step_until(&worker, None).await;
@@ -317,7 +317,7 @@ on_both_engines! {
             assert_eq!(lab.status().await, Some(Status::Deprovisioning));
             assert!(lab.reason().await.contains(&fault.to_string()), "{}", lab.reason().await);
         }
-        assert!(lab.reason().await.contains("with force"), "{}", lab.reason().await);
+        assert!(lab.reason().await.contains("force the deletion"), "{}", lab.reason().await);
         lab.end(true).await;
         lab.step_until(&worker, None).await;
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::environment::{self, Change, Wish};
-use model::environment::{Environment, OnDrift, Status};
+use model::environment::{Environment, OnDrift, Reason, Status};
 use model::event::Actor;
 use model::resource::{self, Resource};
 use model::template::{Act, parse};
@@ -132,9 +132,8 @@ impl Shop {
     }
 
     pub(crate) async fn destroy(&self, id: EnvironmentId) {
-        self.ask(id, async |tx, now| environment::destroy(tx, now, "Asked for.").await)
-            .await
-            .unwrap();
+        let reason = Reason::DeletionRequested { by: None };
+        self.ask(id, async |tx, now| environment::destroy(tx, now, reason).await).await.unwrap();
     }
 
     pub(crate) async fn get(&self, id: EnvironmentId) -> Environment {
@@ -156,7 +155,7 @@ impl Shop {
         until(&what, async || {
             let now = self.get(id).await;
             let is_stuck = now.status == Status::Failed && status != Status::Failed;
-            assert!(!is_stuck, "{}", now.status_reason);
+            assert!(!is_stuck, "{}", now.reason);
             now.status == status
         })
         .await;
@@ -195,7 +194,7 @@ on_both_engines! {
         let shop = Shop::start(engine, &[SHOP]).await;
         let id = shop.create("shop@1.0.0", json!({})).await;
         let now = shop.until(id, Status::Deployed).await;
-        assert_eq!((now.progress, now.status_reason.as_str()), (100, "It works."));
+        assert_eq!((now.progress, now.reason), (100, Reason::AsExpected));
         let made = shop.asked("apply");
         assert_eq!(made.len(), 5, "{made:?}");
         assert!(place(&made, "base") < place(&made, "settings"), "{made:?}");
@@ -254,8 +253,9 @@ on_both_engines! {
         shop.world.fleet.executor.held().refuses.insert("settings".into());
         let id = shop.create("shop@1.0.0", json!({})).await;
         let now = shop.until(id, Status::Failed).await;
-        let why = "settings failed: settings is refused. Mend that";
-        assert!(now.status_reason.starts_with(why), "{}", now.status_reason);
+        let refused = resource::Reason::BackendRefused { message: "settings is refused".into() };
+        let (resource, reason) = ("settings".to_owned(), Box::new(refused));
+        assert_eq!(now.reason, Reason::ResourceFailed { resource, reason, others: 0 });
         let all = shop.resources(id).await;
         let by = |status| all.iter().filter(|one| one.status == status).count();
         let counts = [
@@ -263,7 +263,8 @@ on_both_engines! {
         ].map(by);
         assert_eq!(counts, [2, 1, 2]);
         let part = shop.resource(id, "part-0").await;
-        assert_eq!(part.status_reason, "Waits for settings, which failed.");
+        assert_eq!(
+            part.reason, resource::Reason::DependencyFailed { resource: "settings".into() });
 
         shop.world.fleet.executor.held().refuses.clear();
         shop.forget();
@@ -282,7 +283,8 @@ on_both_engines! {
         shop.world.fleet.executor.held().refuses.insert("settings".into());
         shop.destroy(id).await;
         let now = shop.until(id, Status::Failed).await;
-        assert!(now.status_reason.starts_with("settings failed"), "{}", now.status_reason);
+        let Reason::ResourceFailed { resource, .. } = now.reason else { panic!("{}", now.reason) };
+        assert_eq!(resource, "settings");
         shop.world.fleet.executor.held().refuses.clear();
         shop.forget();
         shop.ask(id, async |tx, now| environment::retry(tx, now).await).await.unwrap();
@@ -331,7 +333,8 @@ on_both_engines! {
         shop.world.fleet.executor.set_fault(Some(down));
         let id = shop.create("shop@1.0.0", json!({"size": 1})).await;
         until("it says so", async || {
-            shop.resource(id, "base").await.status_reason.contains("Consul is away")
+            let reason = shop.resource(id, "base").await.reason;
+            matches!(reason, resource::Reason::BackendUnavailable { message, .. } if message == "Consul is away")
         }).await;
         shop.world.fleet.executor.set_fault(None);
         shop.until(id, Status::Deployed).await;
@@ -346,12 +349,12 @@ on_both_engines! {
         assert!(matches!(busy, Err(store::Error::Conflict(_))), "{busy:?}");
         shop.ask(id, async |tx, now| environment::cancel(tx, now).await).await.unwrap();
         let now = shop.until(id, Status::Failed).await;
-        assert!(now.status_reason.starts_with("Cancelled; 5 of 5 not done."), "{}", now.status_reason);
+        assert_eq!(now.reason, Reason::Cancelled { left: Some(5) });
         let told = shop.world.fleet.executor.held().cancelled.clone();
         assert_eq!(told.iter().filter(|name| *name == "base").count(), 2, "{told:?}");
         let base = shop.resource(id, "base").await;
-        assert_eq!((base.status, base.status_reason.as_str()),
-            (resource::Status::Failed, "Its step was cancelled."));
+        assert_eq!(
+            (base.status, base.reason), (resource::Status::Failed, resource::Reason::Cancelled));
         shop.world.fleet.executor.held().slowness = 1;
         shop.ask(id, async |tx, now| environment::retry(tx, now).await).await.unwrap();
         shop.until(id, Status::Deployed).await;

@@ -71,7 +71,7 @@ async fn until_over_crashes(shop: &Shop, id: EnvironmentId, status: Status) -> u
         }
     }
     let now = shop.get(id).await;
-    panic!("it is {}, not {status}: {}", now.status, now.status_reason);
+    panic!("it is {}, not {status}: {}", now.status, now.reason);
 }
 
 /// The whole life of an environment, with a server that dies at that call; how many calls there were.

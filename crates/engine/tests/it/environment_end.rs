@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use engine::environment;
-use model::environment::Status;
+use model::environment::{Reason, Status};
 use serde_json::json;
 use testing::on_both_engines;
 
@@ -54,7 +54,8 @@ on_both_engines! {
         answers("http://made/web/healthz", 503);
         let id = shop.create("page@1", json!({})).await;
         until("it says why", async || {
-            shop.get(id).await.status_reason == "web does not work: http://made/web/healthz answers 503"
+            let message = "http://made/web/healthz answers 503".into();
+            shop.get(id).await.reason == Reason::HealthCheckFailed { of: "web".into(), message }
         }).await;
         assert_eq!(shop.get(id).await.status, Status::Validating);
         answers("http://made/web/healthz", 200);
@@ -65,7 +66,8 @@ on_both_engines! {
             shop.clock.advance(Duration::from_secs(31));
             shop.get(id).await.status == Status::Failed
         }).await;
-        assert!(shop.get(id).await.status_reason.starts_with("the entry point does not work"));
+        let reason = shop.get(id).await.reason;
+        assert!(matches!(&reason, Reason::HealthCheckFailed { of, .. } if of == "the entry point"), "{reason}");
         answers("http://mine.test/", 200);
         until("it works again", async || {
             shop.clock.advance(Duration::from_secs(31));
@@ -79,6 +81,7 @@ on_both_engines! {
         shop.until(id, Status::Validating).await;
         shop.clock.advance(Duration::from_mins(6));
         let now = shop.until(id, Status::Failed).await;
-        assert!(now.status_reason.contains("does not answer"), "{}", now.status_reason);
+        let Reason::HealthCheckFailed { message, .. } = now.reason else { panic!("{}", now.reason) };
+        assert!(message.contains("does not answer"), "{message}");
     }
 }

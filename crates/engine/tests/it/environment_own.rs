@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use agent::simulated;
 use engine::environment;
-use model::environment::Status;
-use model::resource;
+use model::environment::{Reason, Status};
+use model::resource::{
+    self,
+    Reason::{DeploymentFailed, InstanceFailed},
+};
 use port::Fault;
 use serde_json::json;
 use store::Scope;
@@ -31,6 +34,12 @@ async fn with_web(engine: testing::Engine) -> (Shop, model::EnvironmentId, model
     shop.until(id, Status::Deployed).await;
     let web = shop.resource(id, "web").await.link.unwrap().id.parse().unwrap();
     (shop, id, web)
+}
+
+/// The resource that failed, and why.
+fn failed_resource(reason: Reason) -> (String, resource::Reason) {
+    let Reason::ResourceFailed { resource, reason, .. } = reason else { panic!("{reason}") };
+    (resource, *reason)
 }
 
 on_both_engines! {
@@ -97,7 +106,8 @@ actions:
         shop.world.start_agent(agent(Some("test/"))).await;
         let id = shop.create("own@1", json!({})).await;
         let failed = shop.until(id, Status::Failed).await;
-        assert!(failed.status_reason.contains("web"), "{}", failed.status_reason);
+        let failed = failed_resource(failed.reason);
+        assert!(matches!(&failed, (name, DeploymentFailed { .. }) if name == "web"), "{failed:?}");
         // Nothing is mended yet: it fails once more, and does not go round in circles.
         let first = shop.resource(id, "web").await.link;
         retry(&shop, id).await;
@@ -113,14 +123,16 @@ actions:
         until("the service fails", async || {
             shop.resource(id, "rex").await.status == resource::Status::Failed
         }).await;
-        shop.until(id, Status::Failed).await;
+        let failed = failed_resource(shop.until(id, Status::Failed).await.reason);
+        assert!(matches!(&failed, (name, InstanceFailed { .. }) if name == "rex"), "{failed:?}");
         shop.world.fleet.sso.set_fault(None);
         retry(&shop, id).await;
         until("the program fails", async || {
             shop.resource(id, "migrate").await.status == resource::Status::Failed
         }).await;
         let failed = shop.until(id, Status::Failed).await;
-        assert!(failed.status_reason.contains("migrate"), "{}", failed.status_reason);
+        let failed = failed_resource(failed.reason);
+        assert!(matches!(&failed, (name, DeploymentFailed { .. }) if name == "migrate"), "{failed:?}");
 
         shop.world.start_agent(agent(None)).await;
         retry(&shop, id).await;
@@ -152,8 +164,9 @@ actions:
             wish.adopt.insert("web".into(), web.to_string());
         }).await;
         let failed = shop.until(other, Status::Failed).await;
-        let why = "is part of an environment already: web";
-        assert!(failed.status_reason.contains(why), "{}", failed.status_reason);
+        let (_, reason) = failed_resource(failed.reason);
+        let resource::Reason::BackendRefused { message } = reason else { panic!("{reason}") };
+        assert!(message.ends_with("already belongs to resource web"), "{message}");
         shop.destroy(other).await;
         shop.until(other, Status::Destroyed).await;
         shop.ask(id, async |tx, now| environment::observe(tx, now).await).await.unwrap();
@@ -213,7 +226,7 @@ actions:
         until("it is made", async || !shop.asked("apply").is_empty()).await;
         shop.ask(id, async |tx, now| environment::cancel(tx, now).await).await.unwrap();
         let failed = shop.until(id, Status::Failed).await;
-        assert!(failed.status_reason.starts_with("Cancelled"), "{}", failed.status_reason);
+        assert_eq!(failed.reason, Reason::Cancelled { left: Some(1) });
         // It is believed when it says that it has stopped, not when it was told to.
         assert_eq!(shop.world.fleet.executor.held().cancelled, ["tell", "tell"]);
         shop.world.fleet.executor.held().slowness = 1;

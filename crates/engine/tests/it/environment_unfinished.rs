@@ -23,6 +23,9 @@ resources:
   - {name: web, executor: consul-kv, with: {prefix: web/}}
 ";
 
+const MISSING: resource::Reason =
+    resource::Reason::BackendNotConfigured { executor: Executor::ConsulKv };
+
 /// Long enough to see that nothing happens.
 async fn a_while() {
     tokio::time::sleep(Duration::from_millis(400)).await;
@@ -130,7 +133,7 @@ on_both_engines! {
         shop.world.start_driver();
         let id = shop.create("shop@1.0.0", json!({})).await;
         until("it says what is missing", async || {
-            shop.resource(id, "settings").await.status_reason.contains("consul-kv is not configured")
+            shop.resource(id, "settings").await.reason == MISSING
         }).await;
         shop.destroy(id).await;
         shop.until(id, Status::Destroyed).await;
@@ -145,7 +148,7 @@ on_both_engines! {
         shop.world.start_driver();
         shop.destroy(id).await;
         until("it says what is missing", async || {
-            shop.resource(id, "settings").await.status_reason.contains("consul-kv is not configured")
+            shop.resource(id, "settings").await.reason == MISSING
         }).await;
         let events = async || shop.world.changes_of(shop.resource(id, "settings").await.id).await.len();
         let before = events().await;

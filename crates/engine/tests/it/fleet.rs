@@ -10,8 +10,9 @@ use engine::rules::{InForce, Rulebook, Rules};
 use model::InstanceId;
 use model::cluster::Patience;
 use model::event::Actor;
-use model::instance::{Charge, Detail, Instance, NewInstance, Status};
+use model::instance::{Charge, Detail, Instance, NewInstance, Reason, Status};
 use model::kind::Catalog;
+use model::reason::By;
 use server::Parts;
 use store::{Db, Page, Scope, instance};
 use testing::{FakeDns, FakeOperation, FakeProbe, FakeSeal, FakeSso, rows};
@@ -144,12 +145,13 @@ impl World {
         self.instance(id).await.unwrap()
     }
 
-    /// Waits until the instance says this.
-    pub(crate) async fn until_it_says(&self, id: InstanceId, text: &str) {
-        until(text, async || {
-            self.instance(id).await.is_some_and(|found| found.status_reason.contains(text))
+    /// Waits until the instance has this reason, by the name of its variant.
+    pub(crate) async fn until_it_says(&self, id: InstanceId, variant: &str) -> Reason {
+        until(variant, async || {
+            self.instance(id).await.is_some_and(|found| <&str>::from(&found.reason) == variant)
         })
         .await;
+        self.instance(id).await.unwrap().reason
     }
 
     pub(crate) async fn until_instance_gone(&self, id: InstanceId) {
@@ -158,7 +160,8 @@ impl World {
 
     pub(crate) async fn end(&self, id: InstanceId) {
         let mut tx = self.db.begin(Actor::Anonymous).await.unwrap();
-        instance::request_delete(&mut tx, Scope::All, id, "It was asked for.").await.unwrap();
+        let by = By::User { name: "acme".into() };
+        instance::request_delete(&mut tx, Scope::All, id, by).await.unwrap();
         tx.commit().await.unwrap();
     }
 }

@@ -119,7 +119,7 @@ on_both_engines! {
         let mut tx = db.begin(Actor::Server).await.unwrap();
         let place = rows::only_node(&cluster);
         store::cluster::lock(&mut tx, cluster.id).await.unwrap();
-        store::deployment::placing::place(&mut tx, placed.id, &[(0, place)], "main").await.unwrap();
+        store::deployment::placing::place(&mut tx, placed.id, &[(0, place)], &["main".into()]).await.unwrap();
         tx.commit().await.unwrap();
         let graph = setting.graph(setting.scope, Subject::Id(placed.id.0), Direction::Dependencies, 9).await;
         assert_eq!(words(&graph), ["web runs on main"]);

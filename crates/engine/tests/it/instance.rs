@@ -1,7 +1,7 @@
 //! Instances from asked-for to gone, with foreign systems that come and go.
 
 use agent::simulated;
-use model::instance::Status;
+use model::instance::{External, Reason, Status};
 use port::Fault;
 use store::{Scope, account, deployment};
 use testing::{Engine, check_books, on_both_engines};
@@ -15,6 +15,10 @@ async fn lively(engine: Engine) -> World {
 
 fn down() -> Fault {
     Fault::Unavailable("it is down".into())
+}
+
+fn waits_for(system: External) -> Reason {
+    Reason::BackendUnavailable { system, message: down().to_string() }
 }
 
 on_both_engines! {
@@ -50,7 +54,7 @@ on_both_engines! {
     async fn waits_for_room_and_says_what_is_short(engine: Engine) {
         let world = lively(engine).await;
         let id = world.ask_for(&dinosaur("rex")).await;
-        world.until_it_says(id, "Waits for a cluster").await;
+        world.until_it_says(id, "DeploymentPending").await;
         world.cluster([("cpu", 4), ("ram", 8 << 30)]).await;
         world.until_instance(id, Status::Ready).await;
     }
@@ -76,7 +80,7 @@ on_both_engines! {
         world.cluster([("cpu", 4), ("ram", 8 << 30)]).await;
         world.fleet.dns.set_fault(Some(down()));
         let id = world.ask_for(&dinosaur("rex")).await;
-        world.until_it_says(id, "it is down").await;
+        assert_eq!(world.until_it_says(id, "BackendUnavailable").await, waits_for(External::Dns));
         assert_eq!(world.instance(id).await.unwrap().status, Status::Preparing);
         world.fleet.dns.set_fault(None);
         world.until_instance(id, Status::Ready).await;
@@ -84,7 +88,7 @@ on_both_engines! {
 
         world.fleet.sso.set_fault(Some(down()));
         world.end(id).await;
-        world.until_it_says(id, "Waits to take away what is outside").await;
+        assert_eq!(world.until_it_says(id, "BackendUnavailable").await, waits_for(External::Sso));
         world.fleet.sso.set_fault(None);
         world.until_instance_gone(id).await;
         assert!(world.fleet.sso.held().is_empty() && world.fleet.dns.held().is_empty());
@@ -95,7 +99,8 @@ on_both_engines! {
         world.cluster([("cpu", 4), ("ram", 8 << 30)]).await;
         world.fleet.seal.set_fault(Some(down()));
         let id = world.ask_for(&dinosaur("rex")).await;
-        world.until_it_says(id, "it is down").await;
+        let reason = world.until_it_says(id, "BackendUnavailable").await;
+        assert_eq!(reason, waits_for(External::Secrets));
         world.fleet.seal.set_fault(None);
         world.until_instance(id, Status::Ready).await;
     }
@@ -106,7 +111,8 @@ on_both_engines! {
         world.fleet.sso.set_fault(Some(Fault::Refused("no more clients".into())));
         let id = world.ask_for(&dinosaur("rex")).await;
         let failed = world.until_instance(id, Status::Failed).await;
-        assert!(failed.status_reason.contains("no more clients"), "{failed:?}");
+        let (system, message) = (External::Sso, "no more clients".into());
+        assert_eq!(failed.reason, Reason::BackendRefused { system, message });
         world.fleet.sso.set_fault(None);
         world.end(id).await;
         world.until_instance_gone(id).await;
@@ -118,7 +124,7 @@ on_both_engines! {
         world.cluster([("cpu", 4), ("ram", 8 << 30)]).await;
         let id = world.ask_for(&dinosaur("rex")).await;
         let failed = world.until_instance(id, Status::Failed).await;
-        assert!(failed.status_reason.starts_with("It does not run."), "{failed:?}");
+        assert!(matches!(failed.reason, Reason::DeploymentFailed { .. }), "{failed:?}");
         world.end(id).await;
         world.until_instance_gone(id).await;
         check_books(&world.db).await;

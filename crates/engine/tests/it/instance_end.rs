@@ -6,7 +6,7 @@ use std::time::Duration;
 use agent::simulated;
 use model::InstanceId;
 use model::event::Actor;
-use model::instance::{Instance, Rest, Status};
+use model::instance::{Instance, Reason, Rest, Status};
 use store::quota::NewQuota;
 use store::{Scope, denied_owner, deployment, instance, quota};
 use testing::{Engine, TestClock, check_books, on_both_engines};
@@ -121,7 +121,8 @@ on_both_engines! {
         let resting = world.until_instance(id, Status::Suspended).await;
         let end = resting.expires_at.unwrap();
         assert!(end.since(world.db.now()) > 6 * 24 * HOUR, "{end}");
-        assert!(resting.status_reason.contains(&end.to_string()), "{}", resting.status_reason);
+        let says_when = matches!(resting.reason, Reason::EntitlementExpired { delete_at: Some(at), .. } if at == end);
+        assert!(says_when, "{:?}", resting.reason);
         assert_eq!(resting.detail.rest, Some(Rest::Entitlement));
         assert_eq!(held_image(&world, &resting).await, None, "nothing runs");
         check_books(&world.db).await;
@@ -161,7 +162,8 @@ on_both_engines! {
         let mut tx = world.db.begin(Actor::Server).await.unwrap();
         let mut now = instance::take(&mut tx, Scope::All, id).await.unwrap();
         now.detail.rest = Some(Rest::Asked);
-        instance::transition(&mut tx, &mut now, Status::Suspending, "Because.").await.unwrap();
+        let reason = Reason::SuspensionRequested { by: None };
+        instance::transition(&mut tx, &mut now, Status::Suspending, reason).await.unwrap();
         tx.commit().await.unwrap();
         world.until_instance(id, Status::Suspended).await;
         pass(&world, &clock, 24 * HOUR).await;
@@ -170,7 +172,8 @@ on_both_engines! {
         let mut tx = world.db.begin(Actor::Server).await.unwrap();
         let mut now = instance::take(&mut tx, Scope::All, id).await.unwrap();
         now.detail.rest = None;
-        instance::transition(&mut tx, &mut now, Status::Resuming, "Because.").await.unwrap();
+        let reason = Reason::ResumeRequested { by: None };
+        instance::transition(&mut tx, &mut now, Status::Resuming, reason).await.unwrap();
         tx.commit().await.unwrap();
         world.until_instance(id, Status::Ready).await;
     }
@@ -180,10 +183,13 @@ on_both_engines! {
         let mut new = dinosaur("rex");
         new.region = "nowhere".into();
         let id = world.ask_for(&new).await;
-        world.until_it_says(id, "Waits for a cluster").await;
+        world.until_it_says(id, "DeploymentPending").await;
         pass(&world, &clock, 2 * HOUR).await;
         let failed = world.until_instance(id, Status::Failed).await;
-        assert!(failed.status_reason.contains("nowhere"), "{}", failed.status_reason);
+        let Reason::DeadlineExceeded { after_seconds: 3600, last } = failed.reason else {
+            panic!("{:?}", failed.reason)
+        };
+        assert!(matches!(*last, Reason::DeploymentPending { .. }), "{last:?}");
         assert_eq!(failed.deployment_id, None);
         check_books(&world.db).await;
     }
@@ -195,7 +201,7 @@ on_both_engines! {
         world.until_instance(id, Status::Provisioning).await;
         pass(&world, &clock, 2 * HOUR).await;
         let failed = world.until_instance(id, Status::Failed).await;
-        assert!(failed.status_reason.contains("has not answered in time"), "{failed:?}");
+        assert!(matches!(failed.reason, Reason::AgentNotResponding { .. }), "{failed:?}");
         world.start_agent(simulated::Options::default()).await;
         world.until_instance(id, Status::Ready).await;
     }
@@ -206,7 +212,7 @@ on_both_engines! {
         let mut odd = dinosaur("odd");
         odd.kind = "unicorn".into();
         let odd = world.ask_for(&odd).await;
-        world.until_it_says(odd, "The catalog has no kind unicorn").await;
+        world.until_it_says(odd, "KindNotFound").await;
         let other = world.ask_for(&dinosaur("other")).await;
         world.until_instance(other, Status::Ready).await;
         pass(&world, &clock, HOUR).await;
@@ -230,7 +236,7 @@ on_both_engines! {
             world.fleet.dns.held().contains_key(&host) && world.fleet.sso.held().len() == 1
         })
         .await;
-        world.until_it_says(id, "Mended outside").await;
+        world.until_it_says(id, "Repaired").await;
     }
 
     async fn an_old_secret_is_replaced_and_the_program_gets_the_new_one(engine: Engine) {
@@ -271,7 +277,7 @@ on_both_engines! {
         })
         .await;
         let now = world.instance(id).await.unwrap();
-        assert_eq!(now.status, Status::Ready, "{}", now.status_reason);
+        assert_eq!(now.status, Status::Ready, "{}", now.reason);
         assert_eq!((now.cluster_id, now.deployment_id), (before.cluster_id, before.deployment_id));
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agent::simulated;
 use model::Resources;
-use model::deployment::Status;
+use model::deployment::{Reason, Status};
 use model::event::Actor;
 use store::deployment::Change;
 use testing::{check_books, on_both_engines, rows};
@@ -66,9 +66,9 @@ on_both_engines! {
         let (second, never) =
             (world.deploy(Some(&on), IMAGE, 2, 0).await, world.deploy(Some(&on), IMAGE, 5, 0).await);
         until("a reason", async || {
-            let reason = async |id| world.get(id).await.unwrap().status_reason;
-            reason(second).await.contains("Waits for cpu")
-                && reason(never).await.contains("Can never run")
+            let reason = async |id| world.get(id).await.unwrap().reason;
+            matches!(reason(second).await, Reason::InsufficientCapacity { .. })
+                && matches!(reason(never).await, Reason::ExceedsCapacity { .. })
         })
         .await;
         world.delete(first).await;

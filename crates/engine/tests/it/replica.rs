@@ -3,8 +3,9 @@
 use agent::simulated;
 use engine::placement;
 use model::cluster::{Cluster, NewCluster, NewNode, Step, Voice, next_step};
-use model::deployment::{NewDeployment, Status};
+use model::deployment::{NewDeployment, Reason, Status};
 use model::event::Actor;
+use model::reason::Coded as _;
 use model::replica::Replica;
 use model::{DeploymentId, Resources};
 use store::deployment::{Change, replica};
@@ -73,7 +74,7 @@ on_both_engines! {
         let on = nodes(&world, &[2, 2]).await;
         let id = world.deploy_new(&wanted(&on, 3, 1)).await;
         until("a reason", async || {
-            world.get(id).await.unwrap().status_reason.contains("Can never run on rack")
+            matches!(world.get(id).await.unwrap().reason, Reason::ExceedsCapacity { .. })
         }).await;
         let fits = world.deploy_new(&wanted(&on, 2, 2)).await;
         until_running(&world, fits, 2).await;
@@ -97,7 +98,7 @@ on_both_engines! {
         new.spec.node_selector = [("rack".to_owned(), "nowhere".to_owned())].into();
         let id = world.deploy_new(&new).await;
         until("a reason", async || {
-            world.get(id).await.unwrap().status_reason.contains("labels")
+            matches!(world.get(id).await.unwrap().reason, Reason::NoMatchingNode { .. } | Reason::ExceedsCapacity { .. })
         }).await;
     }
 
@@ -114,7 +115,7 @@ on_both_engines! {
         assert_eq!(on_nodes, [None, Some("a".into()), Some("b".into())]);
         let now = world.get(id).await.unwrap();
         assert_eq!(now.status, Status::Running);
-        assert!(now.status_reason.starts_with("2 of 3 replicas run."), "{}", now.status_reason);
+        assert!(now.reason.to_string().starts_with("2 of 3 replicas running."), "{}", now.reason);
         check_books(&world.db).await;
     }
 
@@ -128,7 +129,7 @@ on_both_engines! {
         assert_eq!(world.free_cpu(on.id).await, 0);
         scale(&world, id, 6).await;
         until("two wait", async || {
-            world.get(id).await.unwrap().status_reason.starts_with("4 of 6 replicas run.")
+            world.get(id).await.unwrap().reason.to_string().starts_with("4 of 6 replicas running.")
         }).await;
         scale(&world, id, 2).await;
         until("two are left", async || replicas(&world, id).await.len() == 2).await;
@@ -171,7 +172,7 @@ on_both_engines! {
         world.until(first, Status::Running).await;
         let second = world.deploy(Some(&on), IMAGE, 1, 10).await;
         until("a reason", async || {
-            world.get(second).await.unwrap().status_reason.contains("1 times in the last hour")
+            world.get(second).await.unwrap().reason.code() == "PreemptionBudgetExceeded"
         }).await;
         assert_eq!(world.get(second).await.unwrap().status, Status::Queued);
         // Room that is free anyway it may have.
@@ -188,7 +189,7 @@ on_both_engines! {
             new.spec.run_for = Some(1);
             let id = world.deploy_new(&new).await;
             let ended = world.until(id, Status::Completed).await;
-            assert_eq!(ended.status_reason, "Its time of 1 s is over.");
+            assert_eq!(ended.reason, Reason::RunForElapsed { seconds: 1 });
             until("its capacity is free", async || world.free_cpu(on.id).await == 2).await;
         }
         check_books(&world.db).await;
@@ -202,7 +203,7 @@ on_both_engines! {
         new.spec.image = Some("bad:1".into());
         let id = world.deploy_new(&new).await;
         let failed = world.until(id, Status::Failed).await;
-        assert!(failed.status_reason.contains("bad:1"), "{}", failed.status_reason);
+        assert!(failed.reason.to_string().contains("bad:1"), "{}", failed.reason);
         until("its capacity is free", async || world.free_cpu(on.id).await == 2).await;
         assert!(replicas(&world, id).await.iter().all(|r| r.status == Status::Failed));
         check_books(&world.db).await;

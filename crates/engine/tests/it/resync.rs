@@ -49,7 +49,7 @@ on_both_engines! {
         let id = world.ask_for(&NewInstance { kind: "unicorn".into(), ..dinosaur("rex") }).await;
         lose_all_wake_ups(&world.db).await;
         let _running = start(&world.fleet, &world.db);
-        world.until_it_says(id, "The catalog has no kind unicorn").await;
+        world.until_it_says(id, "KindNotFound").await;
     }
 
     async fn what_was_asked_for_while_nobody_was_there_is_placed(engine: Engine) {

@@ -1,16 +1,29 @@
 //! Why a cluster has its status.
 
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantNames};
 
 use super::Provider;
 use crate::Time;
-use crate::reason::{By, Unknown, at, codes, count, quoted, requested, sentence};
+use crate::reason::{By, Unknown, at, coded, count, quoted, requested, sentence};
 
 /// Why a cluster has its status.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(
+    Debug,
+    Clone,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    IntoStaticStr,
+    VariantNames,
+    thiserror::Error,
+)]
 #[serde(tag = "code")]
 pub enum Reason {
     /// Nothing to add to the status.
+    #[default]
     #[error("")]
     AsExpected,
     /// Its provider is at work.
@@ -69,6 +82,18 @@ pub enum Reason {
         /// The last reason before that.
         last: Box<Reason>,
     },
+    /// A user requested that the provider's operation stops.
+    #[error("Cancelling the provider's operation.")]
+    Cancelling,
+    /// The provider's operation can't be cancelled yet.
+    #[error("Cancelling failed: {}. Retrying.", quoted(message))]
+    CancelFailed {
+        /// What the provider said.
+        message: String,
+    },
+    /// A user cancelled the provider's operation.
+    #[error("Provisioning was cancelled. Retry, or delete the cluster.")]
+    Cancelled,
     /// What was installed on it differs and can't be repaired.
     #[error(
         "Repairing the installed agent failed: {}. The cluster still accepts workloads.",
@@ -108,6 +133,12 @@ pub enum Reason {
     /// No workload is left on it.
     #[error("Drained: no workload is left. Delete the cluster or end the drain.")]
     Drained,
+    /// Its pool has one cluster too many: it was empty.
+    #[error("Pool {pool} scales down: the cluster was empty.")]
+    ScaledDown {
+        /// The pool.
+        pool: String,
+    },
     /// Somebody requested a retry.
     #[error("Retry requested.")]
     RetryRequested,
@@ -129,36 +160,7 @@ pub enum Reason {
     Unknown(Unknown),
 }
 
-codes!(
-    AsExpected,
-    Progressing,
-    InstallingAgent,
-    AwaitingAgent,
-    AgentNotReady,
-    AgentUnreachable,
-    BackendNotConfigured,
-    BackendUnavailable,
-    BackendRefused,
-    DeadlineExceeded,
-    RepairFailed,
-    DestroyFailed,
-    LeftBehind,
-    Draining,
-    Drained,
-    RetryRequested,
-    DeletionRequested,
-    Reported,
-);
-
-impl Reason {
-    /// The code of the innermost reason: of what one has to do something about.
-    pub fn cause(&self) -> &str {
-        match self {
-            Self::DeadlineExceeded { last } => last.cause(),
-            other => other.code(),
-        }
-    }
-}
+coded!();
 
 fn first_heartbeat(provider: Provider) -> &'static str {
     match provider {

@@ -9,7 +9,7 @@ use crate::Time;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// Move on, with this reason.
-    Move(Status, String),
+    Move(Status, Reason),
     /// Ask who makes it. What comes of that decides where it goes.
     Ask(Ask),
     /// Nothing is left: mark it deleted.
@@ -121,10 +121,7 @@ fn of_its_word(cluster: &Cluster, agent: Voice) -> Option<Step> {
         return None;
     }
     match cluster.status {
-        Status::Ready => {
-            let reason = "Its agent says that it is not ready; it is waited for.";
-            Some(Step::Move(Status::WaitingForAgent, reason.into()))
-        }
+        Status::Ready => Some(Step::Move(Status::WaitingForAgent, Reason::AgentNotReady)),
         Status::WaitingForAgent => Some(Step::Rest),
         _ => None,
     }
@@ -153,29 +150,23 @@ fn of_what_is_made(status: Status, agent: Voice) -> Option<Step> {
 /// The step of a cluster that needs only an agent to be heard.
 fn of_what_there_is(provider: Provider, status: Status, agent: Voice) -> Step {
     let is_local = provider == Provider::Local;
-    let to = |status, reason: &str| Step::Move(status, reason.to_owned());
+    let to = |status| Step::Move(status, Reason::AsExpected);
     match (status, agent) {
-        (Status::Accepted, _) => to(Status::Provisioning, "Its worker has taken it on."),
-        (Status::Provisioning, _) if is_local => {
-            to(Status::Provisioned, "This machine is there already.")
+        (Status::Accepted, _) => to(Status::Provisioning),
+        (Status::Provisioning, _) => to(Status::Provisioned),
+        (Status::Provisioned, _) => {
+            Step::Move(Status::WaitingForAgent, Reason::AwaitingAgent { provider })
         }
-        (Status::Provisioning, _) => {
-            to(Status::Provisioned, "Its machines are its owner's: nothing is to be made.")
-        }
-        (Status::Provisioned, _) => to(Status::WaitingForAgent, &waits_for(provider)),
         (Status::Ready, Voice::Unheard) if !is_local => {
-            to(Status::WaitingForAgent, &waits_for(provider))
+            Step::Move(Status::WaitingForAgent, Reason::AwaitingAgent { provider })
         }
-        (Status::WaitingForAgent, Voice::Speaks(_)) => to(Status::Ready, "It can host."),
+        (Status::WaitingForAgent | Status::Unreachable, Voice::Speaks(_)) => to(Status::Ready),
         (Status::WaitingForAgent, _) if is_local => Step::Await,
         (Status::Ready, Voice::Silent(since)) if !is_local => {
-            Step::Move(Status::Unreachable, silent(since))
-        }
-        (Status::Unreachable, Voice::Speaks(_)) => {
-            to(Status::Ready, "It can host; its agent is back.")
+            Step::Move(Status::Unreachable, Reason::AgentUnreachable { since })
         }
         (Status::Ready, Voice::Speaks(Some(until))) if !is_local => Step::Until(until),
-        (Status::Deprovisioning, _) => to(Status::Cleanup, "Nothing on it needs to be undone."),
+        (Status::Deprovisioning, _) => to(Status::Cleanup),
         (Status::Cleanup, _) => Step::Delete,
         (Status::WaitingForAgent | Status::Ready | Status::Unreachable | Status::Failed, _) => {
             Step::Rest
@@ -183,33 +174,16 @@ fn of_what_there_is(provider: Provider, status: Status, agent: Voice) -> Step {
     }
 }
 
-/// Where a cluster goes when what was asked is done, and why; nowhere if it only had to be mended.
-pub fn done(status: Status, ask: Ask, provider: Provider) -> Option<(Status, String)> {
+/// Where a cluster goes when an operation is done, and why; nowhere after a repair.
+pub fn done(status: Status, ask: Ask, provider: Provider) -> Option<(Status, Reason)> {
     match (status, ask) {
-        (Status::Provisioning, Ask::Status) => {
-            let reason = Reason::InstallingAgent.to_string();
-            Some((Status::Provisioned, reason))
+        (Status::Provisioning, Ask::Status) => Some((Status::Provisioned, Reason::InstallingAgent)),
+        (Status::Provisioned, Ask::Prepare) => {
+            Some((Status::WaitingForAgent, Reason::AwaitingAgent { provider }))
         }
-        (Status::Provisioned, Ask::Prepare) => Some((Status::WaitingForAgent, waits_for(provider))),
-        (Status::Deprovisioning, Ask::Remove) => {
-            Some((Status::Cleanup, "Nothing of what was made for it is left.".into()))
-        }
+        (Status::Deprovisioning, Ask::Remove) => Some((Status::Cleanup, Reason::AsExpected)),
         _ => None,
     }
-}
-
-fn waits_for(provider: Provider) -> String {
-    Reason::AwaitingAgent { provider }.to_string()
-}
-
-fn silent(since: Time) -> String {
-    Reason::AgentUnreachable { since }.to_string()
-}
-
-/// What is said of what runs on a cluster whose agent is silent.
-pub fn caveat(since: Option<Time>) -> String {
-    let since = since.map(|at| format!(" since {at}")).unwrap_or_default();
-    format!("Its cluster has not been heard of{since}; this was its last known status.")
 }
 
 #[cfg(test)]
@@ -231,9 +205,8 @@ mod tests {
         for &provider in Provider::ALL {
             for &status in Status::ALL {
                 for agent in voices() {
-                    if let Step::Move(next, reason) = next_step(provider, status, agent) {
+                    if let Step::Move(next, _) = next_step(provider, status, agent) {
                         assert!(status.may_become(next), "{status} to {next}");
-                        assert!(reason.ends_with('.'), "{reason}");
                     }
                 }
             }
@@ -267,11 +240,11 @@ mod tests {
             way.push(ask);
             // Asking to make it begins the way; the answers take it further.
             let next = match ask {
-                Ask::Create => Some((Status::Provisioning, "Begun.".to_owned())),
+                Ask::Create => Some((Status::Provisioning, Reason::AsExpected)),
                 _ => done(status, ask, Provider::Kubernetes),
             };
-            let Some((next, reason)) = next else { break };
-            assert!(status.may_become(next) && reason.ends_with('.'), "{status} to {next}");
+            let Some((next, _)) = next else { break };
+            assert!(status.may_become(next), "{status} to {next}");
             status = next;
         }
         assert_eq!(way, [Ask::Create, Ask::Status, Ask::Prepare, Ask::Prepare]);
@@ -365,7 +338,7 @@ mod tests {
             region: "local".into(),
             labels: BTreeMap::new(),
             status: Status::Unreachable,
-            status_reason: silent(NOON),
+            reason: Reason::AgentUnreachable { since: NOON },
             agent: None,
             unreachable_at: Some(NOON),
             capacity: BTreeMap::new(),

@@ -1,17 +1,30 @@
 //! Why a deployment or a replica has its status.
 
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantNames};
 
 use crate::reason::{
-    By, Unknown, Who, and_some, at, bytes, codes, count, on, quoted, requested, sentence, span,
+    By, Unknown, Who, and_some, at, bytes, coded, count, on, quoted, requested, sentence, span,
 };
 use crate::{Resources, Time, cluster};
 
 /// Why a deployment or a replica has its status.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(
+    Debug,
+    Clone,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    IntoStaticStr,
+    VariantNames,
+    thiserror::Error,
+)]
 #[serde(tag = "code")]
 pub enum Reason {
     /// Nothing to add to the status.
+    #[default]
     #[error("")]
     AsExpected,
     /// Placement has not looked at it yet.
@@ -213,7 +226,7 @@ pub enum Reason {
         message: String,
     },
     /// The container was removed or killed from outside Paddock.
-    #[error("Container lost: {}. Create the deployment again.", quoted(message))]
+    #[error("Container lost: {}.", quoted(message))]
     ContainerLost {
         /// What the agent found.
         message: String,
@@ -283,56 +296,11 @@ pub enum Reason {
     Unknown(Unknown),
 }
 
-codes!(
-    AsExpected,
-    AwaitingPlacement,
-    InsufficientCapacity,
-    CapacityReserved,
-    ExceedsCapacity,
-    NoMatchingNode,
-    ClusterNotReady,
-    AwaitingPreemption,
-    PreemptionBudgetExceeded,
-    Preempted,
-    ClusterDraining,
-    Evicted,
-    ClusterUnreachable,
-    Placed,
-    ReservesCapacity,
-    AwaitingAgent,
-    Suspending,
-    CrashLoopBackOff,
-    Exited,
-    OOMKilled,
-    ImagePullFailed,
-    CommandNotFound,
-    CommandNotExecutable,
-    PortUnavailable,
-    StartFailed,
-    ReadinessCheckFailed,
-    ContainerLost,
-    Unschedulable,
-    PodFailed,
-    RunForElapsed,
-    ReplicaFailed,
-    SiblingFailed,
-    ReplicasUnavailable,
-    ScaledDown,
-    DeletionRequested,
-    Reported,
+coded!(
+    Self::CrashLoopBackOff { last: inner, .. }
+    | Self::ReplicaFailed { reason: inner, .. }
+    | Self::ReplicasUnavailable { pending: Some(inner), .. } => inner
 );
-
-impl Reason {
-    /// The code of the innermost reason: of what one has to do something about.
-    pub fn cause(&self) -> &str {
-        match self {
-            Self::CrashLoopBackOff { last: inner, .. }
-            | Self::ReplicaFailed { reason: inner, .. }
-            | Self::ReplicasUnavailable { pending: Some(inner), .. } => inner.cause(),
-            other => other.code(),
-        }
-    }
-}
 
 /// What keeps an image from being pulled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

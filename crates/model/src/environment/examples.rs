@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Map;
 
-use super::{Environment, OnDrift, Status};
-use crate::resource::{Resource, Status as Step};
+use super::{Environment, OnDrift, Reason, Status};
+use crate::reason::Coded;
+use crate::resource::{self, Resource, Status as Step};
 use crate::template::{Act, Executor, Node};
 use crate::{EnvironmentId, OrganizationId, ResourceId, Time, UserId, Xid};
 
@@ -25,7 +26,7 @@ pub(crate) fn environment(status: Status) -> Environment {
         parameters: Map::new(),
         on_drift: OnDrift::Report,
         status,
-        status_reason: String::new(),
+        reason: Reason::default(),
         status_since: Time(0),
         progress: 0,
         entry_points: Vec::new(),
@@ -65,7 +66,7 @@ pub(crate) fn resource(name: &str, after: &[&str], act: Act, status: Step) -> Re
         },
         act,
         status,
-        status_reason: "no.".into(),
+        reason: resource::Reason::reported("no."),
         status_since: Time(0),
         progress: 0,
         print: (act != Act::Create).then(|| "p".into()),

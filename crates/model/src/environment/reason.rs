@@ -1,16 +1,29 @@
 //! Why an environment has its status.
 
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantNames};
 
 use crate::Time;
-use crate::reason::{By, Unknown, at, codes, count, quoted, requested, sentence};
+use crate::reason::{By, Unknown, at, coded, count, quoted, requested, sentence};
 use crate::resource;
 
 /// Why an environment has its status.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(
+    Debug,
+    Clone,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    IntoStaticStr,
+    VariantNames,
+    thiserror::Error,
+)]
 #[serde(tag = "code")]
 pub enum Reason {
     /// Nothing to add to the status.
+    #[default]
     #[error("")]
     AsExpected,
     /// Its resources are created, changed or destroyed.
@@ -91,30 +104,7 @@ pub enum Reason {
     Unknown(Unknown),
 }
 
-codes!(
-    AsExpected,
-    Progressing,
-    HealthChecksRunning,
-    HealthCheckFailed,
-    ResourceFailed,
-    DependencyCycle,
-    Cancelled,
-    RetryRequested,
-    RepairingDrift,
-    TtlExpired,
-    DeletionRequested,
-    Reported,
-);
-
-impl Reason {
-    /// The code of the innermost reason: of what one has to do something about.
-    pub fn cause(&self) -> &str {
-        match self {
-            Self::ResourceFailed { reason, .. } => reason.cause(),
-            other => other.code(),
-        }
-    }
-}
+coded!(Self::ResourceFailed { reason, .. } => reason);
 
 fn more(others: u64) -> String {
     match others {

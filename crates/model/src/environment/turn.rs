@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Environment, Status};
+use super::{Environment, Reason, Status};
 use crate::resource::{self, Resource};
 use crate::template::Act;
 
@@ -12,13 +12,13 @@ pub struct Turn {
     /// Resources whose step begins, as numbers in the list.
     pub begin: Vec<usize>,
     /// Resources that wait, and for what.
-    pub waits: Vec<(usize, String)>,
+    pub waits: Vec<(usize, resource::Reason)>,
     /// Where the environment goes, and why.
-    pub outcome: Option<(Status, String)>,
+    pub outcome: Option<(Status, Reason)>,
     /// How much is as it should be, in percent.
     pub progress: i64,
-    /// What goes on, as a sentence.
-    pub words: String,
+    /// What is being done.
+    pub reason: Reason,
 }
 
 /// What happens next in an environment whose resources are made, changed or destroyed; so many steps
@@ -32,8 +32,11 @@ pub fn turn(environment: &Environment, all: &[Resource], at_once: usize) -> Turn
             match seen.wait(i) {
                 Wait::Over => {}
                 Wait::None if running + turn.begin.len() < at_once => turn.begin.push(i),
-                Wait::None => turn.waits.push((i, "Waits for its turn.".to_owned())),
-                Wait::For(_, words) => turn.waits.push((i, words)),
+                Wait::None => {
+                    let limit = at_once as u64;
+                    turn.waits.push((i, resource::Reason::ConcurrencyLimit { limit }));
+                }
+                Wait::For(_, reason) => turn.waits.push((i, reason)),
             }
         }
         if running == 0 && turn.begin.is_empty() {
@@ -44,13 +47,10 @@ pub fn turn(environment: &Environment, all: &[Resource], at_once: usize) -> Turn
     if running == 0 && turn.begin.is_empty() {
         turn.outcome = Some(seen.outcome());
     }
-    let going = running + turn.begin.len();
-    let go = format!("{going} {} on", if going == 1 { "goes" } else { "go" });
-    turn.words = if seen.is_leaving() {
-        format!("{} left; {go}.", all.len())
-    } else {
-        let done = all.iter().filter(|one| seen.is_settled(one)).count();
-        format!("{done} of {} done; {go}.", all.len())
+    turn.reason = Reason::Progressing {
+        done: all.iter().filter(|one| seen.is_settled(one)).count() as u64,
+        resources: all.len() as u64,
+        running: (running + turn.begin.len()) as u64,
     };
     turn
 }
@@ -61,8 +61,8 @@ enum Wait {
     Over,
     /// It can begin.
     None,
-    /// It waits for another one, in words.
-    For(usize, String),
+    /// It waits for another one.
+    For(usize, resource::Reason),
 }
 
 struct Seen<'a> {
@@ -136,7 +136,7 @@ impl<'a> Seen<'a> {
         // Who used it is changed first.
         match self.making {
             Some(other) if !self.is_leaving() && !self.is_early[i] => {
-                Wait::For(other, "Waits until everything else is made.".into())
+                Wait::For(other, resource::Reason::AwaitingOthers)
             }
             _ => Wait::None,
         }
@@ -144,12 +144,9 @@ impl<'a> Seen<'a> {
 
     fn until_gone(&self, user: usize) -> Wait {
         let one = &self.all[user];
-        let failed = match one.status {
-            resource::Status::Failed => ", and failed",
-            _ => "",
-        };
-        let words = format!("Waits until {} is gone, which needs it{failed}.", one.node.name);
-        Wait::For(user, words)
+        let failed = one.status == resource::Status::Failed;
+        let resource = one.node.name.clone();
+        Wait::For(user, resource::Reason::DependentExists { resource, failed })
     }
 
     /// One that goes all the same, if those that wait do so for each other: what was half changed may
@@ -184,11 +181,12 @@ impl<'a> Seen<'a> {
         }
     }
 
-    fn waits_for(&self, i: usize) -> String {
+    fn waits_for(&self, i: usize) -> resource::Reason {
         let Resource { node, status, .. } = &self.all[i];
+        let resource = node.name.clone();
         match status {
-            resource::Status::Failed => format!("Waits for {}, which failed.", node.name),
-            _ => format!("Waits for {}.", node.name),
+            resource::Status::Failed => resource::Reason::DependencyFailed { resource },
+            _ => resource::Reason::DependencyPending { resource },
         }
     }
 
@@ -203,30 +201,29 @@ impl<'a> Seen<'a> {
     }
 
     /// Where it goes when nothing goes on and nothing can begin.
-    fn outcome(&self) -> (Status, String) {
+    fn outcome(&self) -> (Status, Reason) {
         let failed: Vec<&Resource> =
             self.all.iter().filter(|one| one.status == resource::Status::Failed).collect();
-        let left = self.all.iter().filter(|one| !self.is_settled(one)).count();
+        let left = self.all.iter().filter(|one| !self.is_settled(one)).count() as u64;
         if self.environment.is_cancelled && left > 0 {
-            let words = format!("Cancelled; {left} of {} not done.", self.all.len());
-            return (Status::Failed, words + NEXT);
+            return (Status::Failed, Reason::Cancelled { left: Some(left) });
         }
         if self.is_leaving() && self.all.is_empty() {
-            return (Status::Destroyed, "Nothing of it is left.".into());
+            return (Status::Destroyed, Reason::AsExpected);
         }
-        if let Some(first) = failed.first() {
-            let why = first.status_reason.trim_end_matches('.');
-            let more = match failed.len() {
-                1 => String::new(),
-                n => format!(", and {} more failed", n - 1),
+        if let [first, others @ ..] = failed.as_slice() {
+            let reason = Reason::ResourceFailed {
+                resource: first.node.name.clone(),
+                reason: Box::new(first.reason.clone()),
+                others: others.len() as u64,
             };
-            return (Status::Failed, format!("{} failed: {why}{more}.{NEXT}", first.node.name));
+            return (Status::Failed, reason);
         }
         if left > 0 {
-            let words = format!("{left} of {} wait for each other.", self.all.len());
-            return (Status::Failed, words + NEXT);
+            let resources = self.all.len() as u64;
+            return (Status::Failed, Reason::DependencyCycle { left, resources });
         }
-        (Status::Validating, "Everything is made; whether it works is looked at.".into())
+        (Status::Validating, Reason::HealthChecksRunning)
     }
 }
 
@@ -249,8 +246,6 @@ fn early(all: &[Resource], by_name: &HashMap<&str, usize>) -> Vec<bool> {
     }
     is_early
 }
-
-const NEXT: &str = " Mend that and have it be tried again, or destroy it.";
 
 #[cfg(test)]
 mod tests;

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use super::{Instance, Rest, Status, Versions};
+use super::{Instance, Reason, Rest, Status, Versions};
 use crate::Time;
 use crate::cluster::Offered;
 use crate::kind::{Kind, by_numbers};
+use crate::reason::By;
 
 /// What shall change; what is not named stays.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -112,7 +113,7 @@ pub fn check(
     seen: &Instance,
     change: &Change,
     against: Against<'_>,
-) -> Result<(Instance, Option<(Status, String)>), Refused> {
+) -> Result<(Instance, Option<(Status, Reason)>), Refused> {
     if *change == Change::default() {
         return Err(Refused::Nothing);
     }
@@ -223,12 +224,13 @@ fn suspension(
     seen: &Instance,
     rest: bool,
     against: Against<'_>,
-) -> Result<(Status, String), Refused> {
+) -> Result<(Status, Reason), Refused> {
+    let by = Some(By::Administrator { name: None });
     if rest {
         if seen.status != Status::Ready {
             return Err(Refused::NotReady(seen.status));
         }
-        return Ok((Status::Suspending, "It shall rest: an administrator said so.".into()));
+        return Ok((Status::Suspending, Reason::SuspensionRequested { by }));
     }
     if seen.status != Status::Suspended {
         return Err(Refused::NotSuspended(seen.status));
@@ -238,7 +240,7 @@ fn suspension(
     if last.is_some_and(|last| against.now >= last) {
         return Err(Refused::Expiring);
     }
-    Ok((Status::Resuming, "It shall work again: an administrator said so.".into()))
+    Ok((Status::Resuming, Reason::ResumeRequested { by }))
 }
 
 #[cfg(test)]

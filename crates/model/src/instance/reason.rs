@@ -1,15 +1,28 @@
 //! Why an instance has its status.
 
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantNames};
 
-use crate::reason::{By, Unknown, and, at, codes, quoted, requested, sentence, span};
+use crate::reason::{By, Unknown, and, at, coded, quoted, requested, sentence, span};
 use crate::{Time, deployment};
 
 /// Why an instance has its status.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(
+    Debug,
+    Clone,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    IntoStaticStr,
+    VariantNames,
+    thiserror::Error,
+)]
 #[serde(tag = "code")]
 pub enum Reason {
     /// Nothing to add to the status.
+    #[default]
     #[error("")]
     AsExpected,
     /// Placement has not looked at it yet.
@@ -162,46 +175,9 @@ pub enum Reason {
     Unknown(Unknown),
 }
 
-codes!(
-    AsExpected,
-    AwaitingPlacement,
-    DeploymentPending,
-    DeploymentFailed,
-    InsufficientCapacity,
-    VersionsUnknown,
-    Placed,
-    PlacementLost,
-    DeadlineExceeded,
-    AwaitingAgent,
-    AgentNotResponding,
-    AgentError,
-    BackendUnavailable,
-    BackendRefused,
-    KindNotFound,
-    Repaired,
-    SuspensionRequested,
-    ResumeRequested,
-    EntitlementExpired,
-    EntitlementRestored,
-    TrialExpired,
-    OwnerDenied,
-    CleaningUp,
-    DeletionRequested,
-    Reported,
+coded!(
+    Self::DeploymentPending { reason } | Self::DeploymentFailed { reason } => reason
 );
-
-impl Reason {
-    /// The code of the innermost reason: of what one has to do something about.
-    pub fn cause(&self) -> &str {
-        match self {
-            Self::DeploymentPending { reason } | Self::DeploymentFailed { reason } => {
-                reason.cause()
-            }
-            Self::DeadlineExceeded { last, .. } => last.cause(),
-            other => other.code(),
-        }
-    }
-}
 
 /// An external system that an instance needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 //!
 //! Reports may be late, repeated or wrong: whatever does not fit to where the instance is changes nothing.
 
-use super::{Instance, Route, Status, Versions};
+use super::{Instance, Reason, Route, Status, Versions};
 use crate::Xid;
 use crate::kind::{Words, route};
 
@@ -75,7 +75,7 @@ pub enum Then {
     /// It stays where it is.
     Stay,
     /// It moves on, with this reason.
-    Move(Status, String),
+    Move(Status, Reason),
     /// It needs another cluster.
     Elsewhere,
 }
@@ -138,8 +138,7 @@ pub fn apply(
 
 fn deleted(seen: &Instance) -> Result<Then, Odd> {
     if seen.status == Status::Deprovision {
-        let reason = "Its agent has taken it down; what was made around it is taken away.";
-        return Ok(Then::Move(Status::Deleting, reason.into()));
+        return Ok(Then::Move(Status::Deleting, Reason::CleaningUp));
     }
     Err(Odd(format!("it is said to be gone, and nobody asked for that: it is {}", seen.status)))
 }
@@ -160,7 +159,7 @@ fn arrived(now: &mut Instance, report: &Report, at: Site<'_>) -> Result<Then, Od
 fn rested(now: &mut Instance) -> Then {
     now.detail.is_agent_ready = false;
     if now.status == Status::Suspending {
-        return Then::Move(Status::Suspended, "It rests: its agent has stopped it.".into());
+        return Then::Move(Status::Suspended, now.reason.clone());
     }
     Then::Stay
 }
@@ -170,8 +169,7 @@ fn broke(now: &mut Instance, message: &str) -> Then {
     if !now.status.may_become(Status::Failed) || now.status.is_resting() {
         return Then::Stay;
     }
-    let message = if message.is_empty() { "Its agent does not say why." } else { message };
-    Then::Move(Status::Failed, format!("It does not run. {message}"))
+    Then::Move(Status::Failed, Reason::AgentError { message: message.to_owned() })
 }
 
 fn tried_again(now: &mut Instance, next_try: Xid) -> Then {

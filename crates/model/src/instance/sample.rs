@@ -1,6 +1,6 @@
 //! An instance for tests.
 
-use super::{Detail, Instance, Status};
+use super::{Detail, Instance, Reason, Status};
 use crate::{ClusterId, DeploymentId, InstanceId, OrganizationId, Time, Xid};
 
 /// Names something, by a number.
@@ -23,7 +23,7 @@ pub(super) fn instance(status: Status) -> Instance {
         size: "x1".into(),
         reauthentication: true,
         status,
-        status_reason: "It is so.".into(),
+        reason: Reason::default(),
         status_since: Time(0),
         pinned_to: None,
         cluster_id: Some(ClusterId(xid(3))),

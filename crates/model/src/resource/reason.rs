@@ -1,16 +1,29 @@
 //! Why a resource has its status.
 
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantNames};
 
-use crate::reason::{Unknown, and_some, at, codes, count, quoted, sentence};
+use crate::reason::{Unknown, and_some, at, coded, count, quoted, sentence};
 use crate::template::Executor;
 use crate::{Time, deployment, instance};
 
 /// Why a resource has its status.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(
+    Debug,
+    Clone,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    IntoStaticStr,
+    VariantNames,
+    thiserror::Error,
+)]
 #[serde(tag = "code")]
 pub enum Reason {
     /// Nothing to add to the status.
+    #[default]
     #[error("")]
     AsExpected,
     /// As many steps of its environment run as may at once.
@@ -187,55 +200,11 @@ pub enum Reason {
     Unknown(Unknown),
 }
 
-codes!(
-    AsExpected,
-    ConcurrencyLimit,
-    DependencyPending,
-    DependencyFailed,
-    DependentExists,
-    AwaitingOthers,
-    Planned,
-    Progressing,
-    DeploymentPending,
-    DeploymentFailed,
-    InstancePending,
-    InstanceFailed,
-    Replacing,
-    Recreating,
-    Unchanged,
-    InvalidConfiguration,
-    BackendNotConfigured,
-    BackendUnavailable,
-    BackendRefused,
-    QuotaExceeded,
-    DeadlineExceeded,
-    Cancelling,
-    CancelFailed,
-    Cancelled,
-    DestructionQueued,
-    RetryRequested,
-    RepairingDrift,
-    DriftDetected,
-    UnexpectedObjects,
-    ObservationFailed,
-    Reported,
+coded!(
+    Self::DeploymentPending { reason, .. } | Self::DeploymentFailed { reason } => reason,
+    Self::InstancePending { reason, .. } | Self::InstanceFailed { reason } => reason,
+    Self::DestructionQueued { after: Some(inner) } => inner
 );
-
-impl Reason {
-    /// The code of the innermost reason: of what one has to do something about.
-    pub fn cause(&self) -> &str {
-        match self {
-            Self::DeploymentPending { reason, .. } | Self::DeploymentFailed { reason } => {
-                reason.cause()
-            }
-            Self::InstancePending { reason, .. } | Self::InstanceFailed { reason } => {
-                reason.cause()
-            }
-            Self::DestructionQueued { after: Some(inner) } => inner.cause(),
-            other => other.code(),
-        }
-    }
-}
 
 fn differ(fields: &[String]) -> String {
     match fields {

@@ -6,9 +6,9 @@ use std::time::Duration;
 use agent::{Link, LinkError};
 use model::agent::{Desired, Report};
 use reqwest::Method;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
+use wire::agent::Wishes;
 
 use super::connection::{Connection, Failure};
 
@@ -40,12 +40,6 @@ struct Known {
     was_lost: bool,
 }
 
-#[derive(Deserialize)]
-struct Wishes {
-    items: Vec<Desired>,
-    cursor: String,
-}
-
 impl HttpLink {
     pub(super) fn new(connection: Arc<Connection>) -> Self {
         Self { connection, known: Mutex::default() }
@@ -63,7 +57,7 @@ fn parts(reports: &[Report]) -> Vec<Vec<Value>> {
     let mut parts: Vec<Vec<Value>> = Vec::new();
     let mut room = 0;
     for report in reports {
-        let mut value = json!(report);
+        let mut value = json!(wire::agent::Report::from(report.clone()));
         if value.to_string().len() > PART_BYTES {
             value["tail"] = json!([]);
         }
@@ -92,7 +86,7 @@ impl Link for HttpLink {
             LinkError(failure.to_string())
         })?;
         *known = Known { cursor, ..Known::default() };
-        Ok(items)
+        Ok(items.into_iter().map(Desired::from).collect())
     }
 
     async fn changed(&self) {
@@ -103,6 +97,7 @@ impl Link for HttpLink {
                 Ok(_) if known.was_lost => return,
                 Ok(Wishes { items, .. }) if items.is_empty() => {}
                 Ok(Wishes { items, cursor }) => {
+                    let items = items.into_iter().map(Desired::from).collect();
                     (known.cursor, known.news) = (cursor, Some(items));
                     return;
                 }
@@ -136,6 +131,8 @@ impl Link for HttpLink {
 #[cfg(test)]
 mod tests {
     use model::agent::{Observed, ReplicaId};
+    use model::deployment::Reason;
+    use model::reason::Coded as _;
     use model::{ClusterId, DeploymentId, Xid};
 
     use super::*;
@@ -146,7 +143,7 @@ mod tests {
             replica: ReplicaId { deployment: DeploymentId(id), number },
             cluster: ClusterId(id),
             generation: 1,
-            observed: Observed::Failed { reason: "x".repeat(size) },
+            observed: Observed::Failed { reason: Reason::reported("x".repeat(size)) },
             tail: Vec::new(),
         }
     }

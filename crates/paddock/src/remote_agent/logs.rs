@@ -7,12 +7,11 @@ use std::time::Duration;
 use agent::Runtime;
 use base::task;
 use futures_util::StreamExt as _;
-use model::ReplicaId;
-use model::log::{LogLine, LogsFrom};
+use model::log::LogLine;
 use reqwest::Method;
 use runtime::LogStream;
-use serde::Deserialize;
 use serde_json::json;
+use wire::agent::{LogAsks, LogPart, LogPartTaken};
 
 use super::connection::{Connection, Failure};
 
@@ -26,31 +25,13 @@ const STILL_THERE: Duration = Duration::from_secs(5);
 const MOST_LINES: usize = 1000;
 const MOST_BYTES: usize = 256 * 1024;
 
-#[derive(Deserialize)]
-struct Asks {
-    items: Vec<Ask>,
-}
-
-#[derive(Deserialize)]
-struct Ask {
-    id: u32,
-    replica: ReplicaId,
-    from: LogsFrom,
-    follow: bool,
-}
-
-#[derive(Deserialize)]
-struct Taken {
-    go_on: bool,
-}
-
 /// Answers questions for ever.
 pub(super) async fn answer_all(connection: Arc<Connection>, runtime: Arc<dyn Runtime>) {
     loop {
         match ask(&connection).await {
             Ok(asks) => {
                 for ask in asks.items {
-                    let lines = runtime.logs(ask.replica, ask.from, ask.follow);
+                    let lines = runtime.logs(ask.replica.into(), ask.from, ask.follow);
                     let connection = connection.clone();
                     task::spawn("a log", async move {
                         if let Err(error) = answer(&connection, ask.id, lines).await {
@@ -67,7 +48,7 @@ pub(super) async fn answer_all(connection: Arc<Connection>, runtime: Arc<dyn Run
     }
 }
 
-async fn ask(connection: &Connection) -> Result<Asks, Failure> {
+async fn ask(connection: &Connection) -> Result<LogAsks, Failure> {
     let answer = connection.call(Method::GET, "logs", &[("wait", WAIT)], None, WITHIN).await?;
     let read = answer.json().await;
     read.map_err(|error| Failure::Passing(format!("the answer is not understood: {error}")))
@@ -79,9 +60,9 @@ async fn answer(connection: &Connection, id: u32, mut lines: LogStream) -> Resul
     loop {
         let is_end = tokio::time::timeout(STILL_THERE, gather(&mut lines, &mut part)).await;
         let end = is_end == Ok(true);
-        let body = json!({"id": id, "lines": std::mem::take(&mut part), "end": end});
+        let body = json!(LogPart { id, lines: std::mem::take(&mut part), end });
         let sent = connection.call(Method::POST, "logs", &[], Some(&body), WITHIN).await?;
-        let taken: Taken =
+        let taken: LogPartTaken =
             sent.json().await.map_err(|error| Failure::Passing(error.to_string()))?;
         if end || !taken.go_on {
             return Ok(());

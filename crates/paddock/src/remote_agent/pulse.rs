@@ -8,8 +8,8 @@ use anyhow::bail;
 use model::Resources;
 use model::cluster::NewNode;
 use reqwest::Method;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
+use wire::agent::Heartbeat;
 
 use super::connection::{Connection, Failure};
 
@@ -28,13 +28,6 @@ pub(super) struct Pulse {
     capacity: Option<Resources>,
 }
 
-#[derive(Deserialize)]
-struct Heard {
-    cluster: String,
-    next_ms: u64,
-    capacity_kept: Option<String>,
-}
-
 impl Pulse {
     pub(super) fn new(
         connection: Arc<Connection>,
@@ -44,17 +37,16 @@ impl Pulse {
         Self { connection, runtime, capacity }
     }
 
-    fn body(&self) -> Value {
-        let version = env!("CARGO_PKG_VERSION");
-        let mut body = json!({ "version": version, "runtime": self.runtime.name() });
+    fn heartbeat(&self) -> Heartbeat {
+        // None if not known yet, or none can be used now: what was said before holds.
         let nodes = self.runtime.nodes().filter(|nodes| !nodes.is_empty());
-        match (&self.capacity, nodes) {
-            (Some(capacity), _) => body["capacity"] = json!(capacity),
-            (None, Some(nodes)) => body["nodes"] = nodes.iter().map(node).collect(),
-            // Not known yet, or none can be used now: what was said before holds.
-            (None, None) => {}
+        let nodes = nodes.filter(|_| self.capacity.is_none());
+        Heartbeat {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            runtime: self.runtime.name().to_owned(),
+            capacity: self.capacity.clone(),
+            nodes: nodes.map(|nodes| nodes.into_iter().map(node).collect()),
         }
-        body
     }
 
     /// Goes on until the server refuses us.
@@ -65,7 +57,7 @@ impl Pulse {
                 Ok(heard) => {
                     if !was_heard {
                         let server = self.connection.address();
-                        tracing::info!(server, cluster = heard.cluster, "the server hears us");
+                        tracing::info!(server, cluster = %heard.cluster, "the server hears us");
                     }
                     if let Some(why) =
                         heard.capacity_kept.as_ref().filter(|_| kept != heard.capacity_kept)
@@ -90,8 +82,8 @@ impl Pulse {
         }
     }
 
-    async fn once(&self) -> Result<Heard, Failure> {
-        let body = self.body();
+    async fn once(&self) -> Result<wire::agent::Pulse, Failure> {
+        let body = json!(self.heartbeat());
         let sent =
             self.connection.call(Method::POST, "heartbeat", &[], Some(&body), WITHIN).await?;
         let read = sent.json().await;
@@ -99,6 +91,6 @@ impl Pulse {
     }
 }
 
-fn node(node: &NewNode) -> Value {
-    json!({ "name": node.name, "capacity": node.capacity, "labels": node.labels })
+fn node(NewNode { name, capacity, labels }: NewNode) -> wire::cluster::request::NewNode {
+    wire::cluster::request::NewNode { name, capacity, labels }
 }

@@ -15,7 +15,7 @@ use testing::{Client, Engine, check_books, on_both_engines};
 
 use super::process::{self, BINARY, Outcome, PASSWORD, Server, Setup, bare};
 
-const CAVEAT: &str = "this was its last known status.";
+const CAVEAT: &str = "this is the last known status.";
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// An agent that ends with the test.

@@ -83,7 +83,7 @@ fn a_kubernetes_that_can_not_be_used_fails_with_the_reason_and_can_be_removed() 
         users: [{name: a, user: {token: s3cret}}]\n";
     fs::write(&file, nowhere).unwrap();
     ann.run(&format!("{} --wait=3", create("dark")))
-        .fails(1, &["cluster dark is still accepted after 3 s: Waits for its provider"]);
+        .fails(1, &["cluster dark is still accepted after 3 s: Provider is unavailable"]);
     ann.run("cluster delete dark --yes --force --wait=60").succeeds();
     let log = server.stderr();
     assert!(!log.contains("s3cret"), "{log}");

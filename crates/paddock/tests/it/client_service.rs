@@ -15,7 +15,7 @@ fn an_instance_lives_from_create_to_delete() {
     ann.run("service kafka create orders --plan standard.x1 --wait=60")
         .succeeds()
         .prints(&["ID ", "NAME", "STATUS", "orders", "ready", "standard.x1", "127.0.0.1:9092"])
-        .remarks(&["kafka orders: ready: It can be used."]);
+        .remarks(&["kafka orders: ready"]);
     let shown = ann.json("service kafka show orders");
     let id = shown["id"].as_str().unwrap();
     assert_eq!(shown["kind"], "kafka");

@@ -186,7 +186,9 @@ async fn round_trip(world: World<impl Field>) {
     // There is nowhere else to go: it stays, and goes on running.
     world.cli.run("cluster drain far").succeeds().prints(&["draining"]);
     let says = |now: &Value| {
-        now["status_reason"].as_str().is_some_and(|why| why.contains("1 without room elsewhere"))
+        now["status_reason"]
+            .as_str()
+            .is_some_and(|why| why.contains("1 deployment without capacity elsewhere"))
     };
     world.until(&cluster, says).await;
     world.until(&path, |now| now["status"] == "running").await;
@@ -207,9 +209,7 @@ async fn round_trip(world: World<impl Field>) {
         !said.contains("s3cret") && !said.contains(&token) && !said.contains("panicked"),
         "{said}"
     );
-    let empty = |now: &Value| {
-        now["status_reason"].as_str().is_some_and(|why| why.starts_with("It is drained"))
-    };
+    let empty = |now: &Value| now["reason_code"] == "Drained";
     world.until(&cluster, empty).await;
     drop(agent);
 

@@ -147,7 +147,10 @@ async fn an_image_runs_scales_yields_survives_and_leaves_nothing() {
     let yielded =
         yard.until(&id, "one yields", |d| d["endpoints"].as_array().unwrap().len() == 1).await;
     assert!(
-        yielded["status_reason"].as_str().unwrap().contains("1 of 2 replicas run. Yielded to high")
+        yielded["status_reason"]
+            .as_str()
+            .unwrap()
+            .contains("1 of 2 replicas running. Preempted by high (priority 10).")
     );
     let why = yard.ann.get(&format!("{}/explain", path(&id))).await.expect(200);
     let waiting =
@@ -196,7 +199,8 @@ async fn limits_are_enforced_and_logs_can_be_read() {
     let hog = yard.deploy(hog).await;
     let failed = yard.until_status(&hog, "failed").await;
     let reason = failed["status_reason"].as_str().unwrap();
-    assert!(reason.contains("more than its 16 MiB of ram"), "{reason}");
+    assert_eq!(failed["reason_code"], "OOMKilled");
+    assert!(reason.contains("memory limit of 16 MiB"), "{reason}");
     assert_eq!(yard.logs(&hog, "").await, "eating\n", "what it said last is kept");
 
     let speaker = json!({"name": "speaker", "image": image, "resources": {"cpu": "100m", "ram": "16Mi"},
@@ -205,7 +209,7 @@ async fn limits_are_enforced_and_logs_can_be_read() {
     let said = yard.logs_until_it_runs(&speaker).await;
     assert_eq!(said, "one\ntwo\ngood day\nend\n");
     let done = yard.until_status(&speaker, "completed").await;
-    assert_eq!(done["status_reason"], "It ran to its end.");
+    assert_eq!((&done["reason_code"], &done["status_reason"]), (&json!("AsExpected"), &json!("")));
     assert_eq!(yard.logs(&speaker, "?tail=1").await, "end\n");
     for id in [hog, speaker] {
         yard.ann.delete(&path(&id)).await.expect(202);
@@ -253,11 +257,8 @@ async fn what_can_not_run_says_why_in_one_sentence_and_the_agent_goes_on() {
     }
     // What no cluster has is waited for, and said so.
     let id = yard.deploy(json!({"image": image, "resources": {"unicorns": 1}})).await;
-    let waits = yard.until(&id, "a reason", |d| d["status_reason"] != "Waits to be placed.").await;
-    assert!(
-        waits["status_reason"].as_str().unwrap().contains("Can never run on yard"),
-        "{waits:#}"
-    );
+    let waits = yard.until(&id, "a reason", |d| d["reason_code"] != "AwaitingPlacement").await;
+    assert_eq!(waits["reason_code"], "ExceedsCapacity", "{waits:#}");
     yard.ann.delete(&path(&id)).await.expect(202);
     // The agent goes on.
     let id = yard.deploy(web(&image)).await;

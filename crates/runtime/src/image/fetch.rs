@@ -59,7 +59,7 @@ pub(crate) async fn fetch(options: &Options, image: &str) -> Result<Image, Error
         Ok(Err(error)) => {
             Err(Error::Helper(format!("The image {image} could not be fetched: {error}.")))
         }
-        Err(_) => Err(Error::RegistryUnavailable(format!(
+        Err(_) => Err(Error::RegistryTimedOut(format!(
             "The image {image} did not arrive within {} s: the registry {registry} hangs or is \
              slow.",
             options.pull_timeout.as_secs_f32()
@@ -106,7 +106,10 @@ fn run(request: &Request) -> Answer {
     let dirs = Dirs(request.dir.clone());
     let fetched = prepare().and_then(|()| bring(request, &dirs));
     // What was pulled is needed again only if the next try can go on from it.
-    if !matches!(fetched, Err(Error::RegistryUnavailable(_) | Error::Io { .. })) {
+    if !matches!(
+        fetched,
+        Err(Error::RegistryUnavailable(_) | Error::RegistryTimedOut(_) | Error::Io { .. })
+    ) {
         let _ = std::fs::remove_dir_all(dirs.pull(&request.image));
     }
     fetched
@@ -174,14 +177,18 @@ fn refused(image: &str, cause: std::io::Error) -> Error {
     if cause.kind() == std::io::ErrorKind::StorageFull {
         return Error::io(format!("The image {image} could not be unpacked"), cause);
     }
-    Error::BadImage(format!("The image {image} is refused: {cause}."))
+    let message = format!("The image {image} is refused: {cause}.");
+    match cause.kind() {
+        std::io::ErrorKind::FileTooLarge => Error::ImageTooLarge(message),
+        _ => Error::BadImage(message),
+    }
 }
 
 fn check_size(request: &Request, manifest: &OciImageManifest) -> Result<(), Error> {
     let name = &request.image;
     let count = manifest.layers.len();
     if count > MAX_LAYERS {
-        return Err(Error::BadImage(format!(
+        return Err(Error::ImageTooLarge(format!(
             "The image {name} has {count} layers; at most {MAX_LAYERS} are allowed."
         )));
     }
@@ -190,7 +197,7 @@ fn check_size(request: &Request, manifest: &OciImageManifest) -> Result<(), Erro
     });
     match sum {
         Some(sum) if sum <= request.max_bytes => Ok(()),
-        _ => Err(Error::BadImage(format!(
+        _ => Err(Error::ImageTooLarge(format!(
             "The image {name} is larger than the {} that an image may have (setting: maximum \
              image size).",
             message::bytes(i64::try_from(request.max_bytes).unwrap_or(i64::MAX))

@@ -22,7 +22,7 @@ pub(super) fn check(name: &str, os: &str, architecture: &str) -> Result<(), Erro
     if (os.is_empty() || os == our_os) && (architecture.is_empty() || architecture == ours) {
         return Ok(());
     }
-    Err(Error::BadImage(format!(
+    Err(Error::WrongPlatform(format!(
         "The image {name} is for {os}/{architecture}, but this machine is {our_os}/{ours}: use an \
          image that was built for it."
     )))
@@ -47,7 +47,7 @@ pub(super) fn choose(name: &str, index: &OciImageIndex) -> Result<String, Error>
         .take(8)
         .collect();
     offered.dedup();
-    Err(Error::BadImage(format!(
+    Err(Error::WrongPlatform(format!(
         "The image {name} has no variant for this machine, which is {os}/{architecture}; it is \
          offered for {}.",
         if offered.is_empty() { "nothing".to_owned() } else { offered.join(", ") }

@@ -227,7 +227,7 @@ impl Registry {
                  damaged or someone interferes."
             )),
             Oci::RequestError(error) if error.is_timeout() => {
-                unavailable("did not answer in time.".to_owned())
+                Error::RegistryTimedOut(format!("The registry {registry} did not answer in time."))
             }
             Oci::RequestError(error) if error.is_connect() => unavailable(format!(
                 "can't be reached ({}): check its name, and that it runs.",

@@ -58,7 +58,7 @@ pub(super) fn write(place: &Place, plan: &Plan) -> Result<Program, Error> {
     let root = Root::open(&place.at("root")).map_err(disk)?;
     let config = &plan.image.config;
     let cwd = clean(Path::new(config.working_dir.as_deref().unwrap_or("/")))
-        .map_err(|error| Error::BadImage(error.to_string()))?;
+        .map_err(|error| Error::BadImageConfig(error.to_string()))?;
     let cwd = Path::new("/").join(cwd);
     root.directory(cwd.strip_prefix("/").unwrap_or(&cwd)).map_err(disk)?;
     let env = environment(plan);

@@ -27,20 +27,17 @@ pub(super) fn find(root: &Root, name: &str, path: &str, cwd: &Path) -> Result<Pa
             None => {}
         }
     }
-    Err(Error::BadCommand(match seen {
-        Some((file, Found::Directory)) => format!(
-            "The command {name} can't be run: {} is a directory in the image.",
-            file.display()
-        ),
-        Some((file, _)) => format!(
-            "The command {name} can't be run: {} is not executable in the image.",
-            file.display()
-        ),
-        None if name.contains('/') => {
-            format!("The command {name} does not exist in the image.")
-        }
-        None => format!("The command {name} does not exist in the image (looked in {path})."),
-    }))
+    let command = name.to_owned();
+    let Some((file, found)) = seen else {
+        let looked =
+            if name.contains('/') { String::new() } else { format!(" (looked in {path})") };
+        let message = format!("The command {name} does not exist in the image{looked}.");
+        return Err(Error::CommandNotFound { command, message });
+    };
+    let is = if let Found::Directory = found { "a directory" } else { "not executable" };
+    let message =
+        format!("The command {name} can't be run: {} is {is} in the image.", file.display());
+    Err(Error::CommandNotExecutable { command, message })
 }
 
 enum Found {
@@ -102,7 +99,7 @@ pub(super) fn user(root: &Root, text: &str) -> Result<User, Error> {
 }
 
 fn unknown(what: &str, name: &str) -> Error {
-    Error::BadImage(format!("The image's {what} {name} does not exist in the image."))
+    Error::BadImageConfig(format!("The image's {what} {name} does not exist in the image."))
 }
 
 /// The fields of each line of a file of the image; nothing when there is no such file.

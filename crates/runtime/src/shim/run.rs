@@ -102,7 +102,7 @@ impl Run {
             log.say(&format!("paddock: {}", chain(&error)));
         }
         if events.is_stopped() {
-            return End { code: Some(0), reason: "It was stopped.".to_owned() };
+            return End { code: Some(0), reason: "It was stopped.".to_owned(), is_oom: false };
         }
         explain(status, oom_kills, plan)
     }
@@ -165,6 +165,7 @@ fn explain(status: WaitStatus, oom_kills: u64, plan: &Plan) -> End {
         (None, Some(signal)) => 128 + signal,
         (None, None) => -1,
     };
-    let reason = message::ended(code, oom_kills > 0, plan.container.ram_bytes());
-    End { code: Some(code), reason }
+    let is_oom = oom_kills > 0;
+    let reason = message::ended(code, is_oom, plan.container.ram_bytes());
+    End { code: Some(code), reason, is_oom }
 }

@@ -49,7 +49,7 @@ impl Applier {
             count += 1;
             if count > self.max_entries {
                 let why = format!("it has more than {} files", self.max_entries);
-                return Err(io::Error::other(why));
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
             }
             let path = PathBuf::from(OsString::from_vec(entry.path_bytes().into_owned()));
             let path = root::clean(&path)?;

@@ -1,7 +1,7 @@
 //! Draining: a cluster takes nothing new, and what is on it moves elsewhere.
 
 use model::Time;
-use model::cluster::{Cluster, Status};
+use model::cluster::{Cluster, Reason, Status};
 
 use super::{lock, save, take_lock};
 use crate::deployment::reserving;
@@ -21,7 +21,8 @@ pub async fn drain(tx: &mut Tx, cluster: &Cluster) -> Result<Cluster> {
     lock(tx, cluster.id).await?;
     reserving::give_up_all(tx, cluster.id).await?;
     let at = Some(tx.now());
-    set(tx, cluster, at, "It is being drained and takes nothing new.", "draining").await
+    let reason = Reason::Draining { moving: 0, without_capacity: 0, pinned: 0, third_party: 0 };
+    set(tx, cluster, at, reason, "draining").await
 }
 
 /// Has a cluster take what is new again. What has moved stays where it is.
@@ -29,21 +30,21 @@ pub async fn undrain(tx: &mut Tx, cluster: &Cluster) -> Result<Cluster> {
     if cluster.draining_at.is_none() {
         return Ok(cluster.clone());
     }
-    set(tx, cluster, None, "It can host.", "undrained").await
+    set(tx, cluster, None, Reason::AsExpected, "undrained").await
 }
 
 async fn set(
     tx: &mut Tx,
     cluster: &Cluster,
     draining_at: Option<Time>,
-    reason: &str,
+    reason: Reason,
     change: &str,
 ) -> Result<Cluster> {
     let mut now = take_lock(tx, cluster.id).await?;
     now.draining_at = draining_at;
     now.generation += 1;
     if now.status == Status::Ready {
-        reason.clone_into(&mut now.status_reason);
+        now.reason = reason;
     }
     save(tx, &mut now, change).await?;
     Ok(now)

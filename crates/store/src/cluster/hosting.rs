@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use model::cluster::{Cluster, Hosting, NewCluster, ONLY_NODE, Status};
+use model::cluster::{Cluster, Hosting, NewCluster, ONLY_NODE, Reason, Status};
 use model::work::{Key, Lane};
 use model::{ClusterId, InstanceId, OrganizationId, Place, Quantity};
 
@@ -79,7 +79,7 @@ pub async fn set(tx: &mut Tx, seen: &Cluster, hosting: &Hosting) -> Result<()> {
 }
 
 /// Changes why a cluster is `ready`.
-pub async fn explain(tx: &mut Tx, id: ClusterId, reason: &str) -> Result<()> {
+pub async fn explain(tx: &mut Tx, id: ClusterId, reason: Reason) -> Result<()> {
     let mut now = get(tx, Scope::All, id).await?;
     match now.status {
         Status::Ready => super::explain(tx, &mut now, reason).await,

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use model::reason::Coded;
 use model::{
     ClusterId, DeploymentId, EnvironmentId, InstanceId, InviteId, OrganizationId, Quantity,
     ResourceId, TemplateId, Time, UserId, Xid,
@@ -175,6 +176,28 @@ impl Column for bool {
         i64::read(value).map(|n| n != 0)
     }
 }
+
+macro_rules! reasons {
+    ($($type:ty),* $(,)?) => {$(
+        impl Param for $type {
+            fn value(&self) -> Value<'_> {
+                json(self)
+            }
+        }
+        impl Column for $type {
+            fn read(value: Value<'static>) -> Result<Self> {
+                String::read(value).map(|text| Coded::parse(&text))
+            }
+        }
+    )*};
+}
+reasons!(
+    model::cluster::Reason,
+    model::deployment::Reason,
+    model::instance::Reason,
+    model::environment::Reason,
+    model::resource::Reason,
+);
 
 macro_rules! words {
     ($($type:ty),* $(,)?) => {$(

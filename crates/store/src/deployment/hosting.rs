@@ -1,7 +1,7 @@
 //! Deployments that belong to instances: they hold the instance's capacity from when it has a cluster,
 //! and run its program while it shall work.
 
-use model::deployment::{Deployment, NewDeployment, Spec, Status};
+use model::deployment::{Deployment, NewDeployment, Reason, Spec, Status};
 use model::instance::Instance;
 use model::replica::Replica;
 use model::{DeploymentId, Quantity, Resources};
@@ -57,7 +57,7 @@ pub async fn run(tx: &mut Tx, id: DeploymentId, program: &Spec) -> Result<Deploy
         node_selector: now.spec.node_selector.clone(),
         ..program.clone()
     };
-    set_program(tx, &now, &mut replicas, spec, "Has its program; its agent has not begun.").await
+    set_program(tx, &now, &mut replicas, spec, Reason::AwaitingAgent).await
 }
 
 /// Takes the program away. What runs is stopped; the capacity stays held.
@@ -67,7 +67,7 @@ pub async fn rest(tx: &mut Tx, id: DeploymentId) -> Result<Deployment> {
         return Ok(now);
     }
     let spec = Spec { image: None, ready: None, ..now.spec.clone() };
-    set_program(tx, &now, &mut replicas, spec, "Shall rest; its agent stops it.").await
+    set_program(tx, &now, &mut replicas, spec, Reason::Suspending).await
 }
 
 async fn set_program(
@@ -75,7 +75,7 @@ async fn set_program(
     now: &Deployment,
     replicas: &mut [Replica],
     spec: Spec,
-    reason: &str,
+    reason: Reason,
 ) -> Result<Deployment> {
     tx.run(
         sql!("UPDATE deployment SET spec = $2, image = $3 WHERE id = $1"),
@@ -99,7 +99,8 @@ pub(super) async fn stopped(
     if deployment.spec.image.is_some() || replicas[found].status == Status::Running {
         return Ok(());
     }
-    let change = Change::new(Status::Running, "Holds its capacity.", Agent::Unconcerned);
+    let reason = Reason::ReservesCapacity { cluster: None };
+    let change = Change::new(Status::Running, reason, Agent::Unconcerned);
     let change = Change { endpoints: Some(&[]), ..change };
     transition_replicas(tx, [&mut replicas[found]], &change).await?;
     settle(tx, deployment, replicas, Status::Running.as_str()).await.map(drop)

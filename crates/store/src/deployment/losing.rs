@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use model::deployment::Status;
+use model::deployment::{Reason, Status};
 use model::replica::Replica;
 use model::{ClusterId, DeploymentId, Place, Resources};
 
@@ -51,7 +51,7 @@ pub async fn doubt(
     tx: &mut Tx,
     id: DeploymentId,
     on: ClusterId,
-    caveat: Option<&str>,
+    caveat: Option<&Reason>,
 ) -> Result<()> {
     let Some(deployment) = take_if_there(tx, id).await? else { return Ok(()) };
     let sql = sql!("UPDATE replica SET caveat = $3 WHERE deployment_id = $1 AND cluster_id = $2");
@@ -64,7 +64,7 @@ pub async fn doubt(
 }
 
 /// Gives up what a deployment has on a cluster, and lets it start elsewhere.
-pub async fn give_up(tx: &mut Tx, id: DeploymentId, on: ClusterId, reason: &str) -> Result<()> {
+pub async fn give_up(tx: &mut Tx, id: DeploymentId, on: ClusterId, reason: &Reason) -> Result<()> {
     cluster::lock(tx, on).await?;
     let Some(deployment) = take_if_there(tx, id).await? else { return Ok(()) };
     let mut replicas = replica::of(tx, id).await?;
@@ -77,7 +77,7 @@ pub async fn give_up(tx: &mut Tx, id: DeploymentId, on: ClusterId, reason: &str)
         }
         let is_over = !replica.status.may_become(Status::Queued);
         let to = if is_over { replica.status } else { Status::Queued };
-        let change = Change::new(to, reason, Agent::of(&deployment));
+        let change = Change::new(to, reason.clone(), Agent::of(&deployment));
         transition_replicas(tx, [replica], &change).await?;
     }
     replicas.retain(is_left);

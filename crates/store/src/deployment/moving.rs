@@ -1,5 +1,6 @@
 //! Having replicas leave a cluster that works, so that they start elsewhere.
 
+use model::deployment::Reason;
 use model::replica::Replica;
 use model::{ClusterId, DeploymentId, ReplicaId};
 
@@ -17,7 +18,7 @@ pub async fn on(read: &mut Read, on: ClusterId) -> Result<Standing> {
 }
 
 /// Has a replica stop where it runs and wait for another place; whether it still ran there.
-pub async fn leave(tx: &mut Tx, id: ReplicaId, on: ClusterId, reason: &str) -> Result<bool> {
+pub async fn leave(tx: &mut Tx, id: ReplicaId, on: ClusterId, reason: Reason) -> Result<bool> {
     cluster::lock(tx, on).await?;
     let Some(deployment) = take_if_there(tx, id.deployment).await? else { return Ok(false) };
     let mut replicas = replica::of(tx, id.deployment).await?;

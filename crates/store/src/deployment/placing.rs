@@ -1,6 +1,6 @@
 //! Giving replicas capacity, taking it away, and what a decision about that has to know.
 
-use model::deployment::{Deployment, Status};
+use model::deployment::{Deployment, Reason, Status};
 use model::replica::Replica;
 use model::{DeploymentId, OrganizationId, Place, ReplicaId, Time};
 
@@ -48,13 +48,13 @@ async fn with_replicas(read: &mut Read, deployments: Vec<Deployment>) -> Result<
 /// Gives waiting replicas of one deployment their places: all of them, or an error and the
 /// transaction can't be committed.
 ///
-/// One that only holds capacity runs from here on; for the others the agent takes over. `on` is what
-/// users call where that is. The locks of the clusters must be held.
+/// One that only reserves capacity runs from here on; for the others the agent takes over. `clusters` are
+/// the names of their clusters. The locks of the clusters must be held.
 pub async fn place(
     tx: &mut Tx,
     id: DeploymentId,
     places: &[(u32, Place)],
-    on: &str,
+    clusters: &[String],
 ) -> Result<Deployment> {
     let deployment = decided(tx, id).await?;
     let mut replicas = replica::of(tx, id).await?;
@@ -64,7 +64,7 @@ pub async fn place(
             tx.poison();
             return Err(Error::Conflict(format!("{id}/{number} does not wait any more")));
         };
-        replica::arrive(tx, &deployment, replica, place, on).await?;
+        replica::arrive(tx, &deployment, replica, place, clusters).await?;
     }
     // What only holds capacity for an instance has one step less to tell of.
     let scheduled = match deployment.instance_id {
@@ -75,7 +75,7 @@ pub async fn place(
         return Ok(scheduled);
     }
     let waiting = replicas.iter_mut().filter(|replica| replica.status == Status::Scheduled);
-    let reason = format!("Holds its capacity on {on}.");
+    let reason = Reason::ReservesCapacity { cluster: Some(clusters.join(", ")) };
     let change = Change::new(Status::Running, reason, Agent::Unconcerned);
     transition_replicas(tx, waiting, &change).await?;
     super::plan_end(tx, &scheduled);
@@ -89,7 +89,7 @@ async fn decided(tx: &mut Tx, id: DeploymentId) -> Result<Deployment> {
 
 /// Has replicas yield to another, if that one still waits. Their capacity is free when they have
 /// stopped. The locks of their clusters must be held.
-pub async fn preempt(tx: &mut Tx, victim: ReplicaId, by: ReplicaId, reason: &str) -> Result<()> {
+pub async fn preempt(tx: &mut Tx, victim: ReplicaId, by: ReplicaId, reason: Reason) -> Result<()> {
     let deployment = decided(tx, victim.deployment).await?;
     if deployment.instance_id.is_some() {
         return Err(Error::Conflict(format!(
@@ -118,7 +118,7 @@ pub(super) async fn displace(
     deployment: &Deployment,
     replicas: &mut [Replica],
     found: usize,
-    reason: &str,
+    reason: Reason,
 ) -> Result<()> {
     let change = Change::new(Status::Preempted, reason, Agent::of(deployment));
     transition_replicas(tx, [&mut replicas[found]], &change).await?;
@@ -175,17 +175,16 @@ pub async fn forget_preemptions(tx: &mut Tx, before: Time) -> Result<()> {
 }
 
 /// Says why the waiting replicas of a deployment wait, if that is news.
-pub async fn set_reason(tx: &mut Tx, id: DeploymentId, reason: &str) -> Result<()> {
+pub async fn set_reason(tx: &mut Tx, id: DeploymentId, reason: &Reason) -> Result<()> {
     let deployment = decided(tx, id).await?;
     let mut replicas = replica::of(tx, id).await?;
-    let is_news = |r: &&mut Replica| {
-        r.status == Status::Queued && r.place.is_none() && r.status_reason != reason
-    };
+    let is_news =
+        |r: &&mut Replica| r.status == Status::Queued && r.place.is_none() && r.reason != *reason;
     let waiting: Vec<&mut Replica> = replicas.iter_mut().filter(is_news).collect();
     if waiting.is_empty() {
         return Ok(());
     }
-    let change = Change::new(Status::Queued, reason, Agent::Unconcerned);
+    let change = Change::new(Status::Queued, reason.clone(), Agent::Unconcerned);
     transition_replicas(tx, waiting, &change).await?;
     settle(tx, &deployment, &replicas, "waiting").await.map(drop)
 }

@@ -3,8 +3,9 @@
 //! Whoever changes a replica holds its deployment's row (`subject::take`) from before it looks, so
 //! that what it has seen stays true, and sums up afterwards (`status::settle`).
 
-use model::deployment::{Deployment, Status};
+use model::deployment::{Deployment, Reason, Status};
 use model::log::LogLine;
+use model::reason::Coded as _;
 use model::replica::Replica;
 use model::{ClusterId, DeploymentId, Place, ReplicaId};
 
@@ -38,17 +39,17 @@ pub async fn of_all(read: &mut Read, deployments: &[DeploymentId]) -> Result<Vec
 
 /// Makes so many replicas that wait. Their numbers have never been used before.
 pub(super) async fn create(tx: &mut Tx, deployment: DeploymentId, count: u32) -> Result<()> {
-    let count = i64::from(count);
+    let (count, reason) = (i64::from(count), Reason::AwaitingPlacement);
     let sql = sql!("UPDATE deployment SET next_number = next_number + $2 WHERE id = $1");
     tx.run(sql, params![deployment, count]).await?;
     tx.run(
         sql!(
             "WITH RECURSIVE n (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n ",
             "WHERE i < $2) INSERT INTO replica (deployment_id, number, status, status_reason, ",
-            "endpoints) SELECT d.id, d.next_number - n.i, 'queued', $3, '[]' ",
+            "reason_code, endpoints) SELECT d.id, d.next_number - n.i, 'queued', $3, $4, '[]' ",
             "FROM deployment d, n WHERE d.id = $1"
         ),
-        params![deployment, count, super::WAITS],
+        params![deployment, count, reason, reason.code()],
     )
     .await
     .map(drop)
@@ -78,18 +79,18 @@ pub(super) async fn delete(tx: &mut Tx, id: ReplicaId) -> Result<()> {
     Ok(())
 }
 
-/// Gives a replica that waits a node's capacity. `on` is what users call where that is.
+/// Gives a pending replica a node's capacity. `clusters` are the names of its deployment's clusters.
 pub(super) async fn arrive(
     tx: &mut Tx,
     deployment: &Deployment,
     replica: &mut Replica,
     place: &Place,
-    on: &str,
+    clusters: &[String],
 ) -> Result<()> {
     if deployment.pinned_to.is_none() && count_on(tx, deployment.id, place.cluster).await? == 0 {
         tx.count(Counter::Cluster(place.cluster), 1);
     }
-    let reason = format!("Has its place on {on}.");
+    let reason = Reason::Placed { clusters: clusters.to_vec() };
     let change = Change::new(Status::Scheduled, reason, Agent::of(deployment));
     transition_replicas(tx, [replica], &Change { place: Some(place), ..change }).await?;
     capacity::reserve(tx, place, &deployment.spec.resources).await
@@ -154,7 +155,7 @@ pub(super) fn from_row(mut row: Row) -> Result<Replica> {
         id: ReplicaId { deployment, number },
         place: cluster.zip(node).map(|(cluster, node)| Place { cluster, node: node.into() }),
         status: row.take()?,
-        status_reason: row.take()?,
+        reason: row.take()?,
         caveat: row.take()?,
         endpoints: row.take::<Json<_>>()?.0,
         desired: row.take()?,

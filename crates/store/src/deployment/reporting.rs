@@ -2,9 +2,9 @@
 
 use model::agent::{Desired, Observed, Report};
 use model::cluster::Provider;
-use model::deployment::{Deployment, Spec, Status};
+use model::deployment::{Deployment, Reason, Spec, Status};
 use model::log::LogLine;
-use model::replica::{Replica, stopped_because_of};
+use model::replica::Replica;
 use model::{ClusterId, Place, ReplicaId};
 
 use super::placing::STOPPED;
@@ -175,16 +175,18 @@ async fn observe(
     let seen = &replicas[found];
     let none: &[String] = &[];
     let (status, reason, endpoints) = match observed {
-        Observed::Starting => (Status::Starting, "Its agent starts it.", none),
-        Observed::Restarting { reason } => (Status::Starting, reason.as_str(), none),
-        Observed::Running { endpoints } => (Status::Running, "It runs.", endpoints.as_slice()),
-        Observed::Completed => (Status::Completed, "It ran to its end.", none),
-        Observed::Failed { reason } => (Status::Failed, reason.as_str(), none),
+        Observed::Starting => (Status::Starting, Reason::AsExpected, none),
+        Observed::Restarting { reason } => (Status::Starting, reason.clone(), none),
+        Observed::Running { endpoints } => {
+            (Status::Running, Reason::AsExpected, endpoints.as_slice())
+        }
+        Observed::Completed => (Status::Completed, Reason::AsExpected, none),
+        Observed::Failed { reason } => (Status::Failed, reason.clone(), none),
         Observed::Gone => return Ok(()),
     };
     let is_known = status == seen.status
         && endpoints == seen.endpoints
-        && (reason == seen.status_reason || *observed == Observed::Starting);
+        && (reason == seen.reason || *observed == Observed::Starting);
     if is_known || (status != seen.status && !seen.status.may_become(status)) {
         return Ok(());
     }
@@ -199,7 +201,7 @@ async fn observe(
     if status == Status::Failed {
         // A part of what was asked for is not what was asked for.
         let others = replicas.iter_mut().filter(|r| r.status.is_wanted() || r.status.is_waiting());
-        let reason = stopped_because_of(id.number);
+        let reason = Reason::SiblingFailed { replica: id.number };
         let change = Change::new(Status::Failed, reason, Agent::Answers);
         transition_replicas(tx, others, &change).await?;
     }

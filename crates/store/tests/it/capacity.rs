@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use base::task;
 use model::agent::{Observed, Report};
 use model::cluster::Cluster;
-use model::deployment::Deployment;
+use model::deployment::{Deployment, Reason};
 use model::event::Actor;
+use model::reason::Coded as _;
 use model::{ClusterId, DeploymentId, OrganizationId, Quantity, ReplicaId, Resources};
 use store::deployment::{Limits, placing, replica, reporting};
 use store::{Db, Error, Page, Read, Scope, Tx, cluster, deployment};
@@ -59,7 +60,7 @@ on_both_engines! {
         let two = Resources::from([("cpu", 2)]);
         let waiting = rows::deployment(db, own, &rows::new_deployment(None, None, two, 0)).await;
         let mut tx = db.begin(Actor::Server).await.unwrap();
-        placing::place(&mut tx, waiting.id, &[(0, rows::only_node(&on))], "main").await.unwrap();
+        placing::place(&mut tx, waiting.id, &[(0, rows::only_node(&on))], &["main".into()]).await.unwrap();
         cluster::take(&mut tx, on.id, &Resources::from([("cpu", 1)])).await.unwrap();
         tx.commit().await.unwrap();
         let mut tx = db.begin(Actor::Server).await.unwrap();
@@ -141,12 +142,12 @@ async fn attempt(
             cluster::lock(tx, on.id).await.unwrap();
             let numbers = waiting_numbers(tx, one.id).await;
             let places: Vec<_> = numbers.map(|number| (number, rows::only_node(&on))).collect();
-            ("place", placing::place(tx, one.id, &places, "main").await.map(drop))
+            ("place", placing::place(tx, one.id, &places, &["main".into()]).await.map(drop))
         }
         (6, Some(one)) => {
             cluster::lock(tx, one.cluster_id().unwrap_or(on.id)).await.unwrap();
             let (victim, by) = (first(one.id), first(dice.pick(&all).unwrap().id));
-            ("preempt", placing::preempt(tx, victim, by, "Yields.").await)
+            ("preempt", placing::preempt(tx, victim, by, Reason::AwaitingPlacement).await)
         }
         (7 | 8, Some(one)) => {
             let word = word(tx, dice, &one, on.id).await;
@@ -181,7 +182,7 @@ async fn word(read: &mut Read, dice: &mut Dice, about: &Deployment, on: ClusterI
         0 => Observed::Starting,
         1 => Observed::Running { endpoints: vec!["127.0.0.1:80".into()] },
         2 => Observed::Completed,
-        3 => Observed::Failed { reason: "It can't.".into() },
+        3 => Observed::Failed { reason: Reason::reported("It can't.") },
         _ => Observed::Gone,
     };
     let all = replica::of(read, about.id).await.unwrap();

@@ -10,7 +10,7 @@ use testing::{Engine, on_both_engines, rows};
 use crate::support::{commit_note, database, notes, open, texts};
 
 /// All that there are.
-const MIGRATIONS: [&str; 7] = [
+const MIGRATIONS: [&str; 8] = [
     "0001_foundation",
     "0002_instance",
     "0003_cluster_provider",
@@ -18,6 +18,7 @@ const MIGRATIONS: [&str; 7] = [
     "0005_environment",
     "0006_resource_tried",
     "0007_operation",
+    "0008_reason",
 ];
 
 on_both_engines! {

@@ -1,7 +1,7 @@
 //! Pools: what they remember, and that no number of servers grows twice or removes what is in use.
 
 use base::task;
-use model::cluster::{Cluster, Status};
+use model::cluster::{Cluster, Reason, Status};
 use model::deployment::Deployment;
 use model::event::Actor;
 use model::scaling::{Host, Pool};
@@ -43,7 +43,7 @@ async fn ready(db: &Db) -> Cluster {
     let mut now = grow(db, &state(db).await).await.unwrap();
     for to in [Provisioning, Provisioned, WaitingForAgent, Ready] {
         let mut tx = db.begin(ME).await.unwrap();
-        cluster::transition(&mut tx, &mut now, to, "Moves on.").await.unwrap();
+        cluster::transition(&mut tx, &mut now, to, Reason::AsExpected).await.unwrap();
         tx.commit().await.unwrap();
     }
     now
@@ -56,7 +56,7 @@ async fn status(db: &Db, id: ClusterId) -> Status {
 async fn place(db: &Db, what: &Deployment, on: &Cluster) -> store::Result<()> {
     let mut tx = db.begin(ME).await?;
     cluster::lock(&mut tx, on.id).await?;
-    placing::place(&mut tx, what.id, &[(0, rows::only_node(on))], "east").await?;
+    placing::place(&mut tx, what.id, &[(0, rows::only_node(on))], &["east".into()]).await?;
     tx.commit().await
 }
 

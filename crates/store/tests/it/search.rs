@@ -2,7 +2,8 @@
 
 use model::OrganizationId;
 use model::event::Actor;
-use model::instance::{Billing, Charge, Detail, Instance, NewInstance, Status};
+use model::instance::{Billing, Charge, Detail, Instance, NewInstance, Reason, Status};
+use model::reason::Coded as _;
 use model::search::{Direction, Expr, Op};
 use store::instance::search::{Search, count, list};
 use store::{Db, Scope, account, instance};
@@ -118,7 +119,14 @@ async fn made(db: &Db, own: OrganizationId, kind: &str, dice: &mut Dice, n: usiz
     let mut tx = db.begin(Actor::Server).await.unwrap();
     let mut made = instance::create(&mut tx, own, &new).await.unwrap();
     if n.is_multiple_of(3) {
-        instance::transition(&mut tx, &mut made, Status::Failed, "A test says so.").await.unwrap();
+        instance::transition(
+            &mut tx,
+            &mut made,
+            Status::Failed,
+            Reason::reported("A test says so."),
+        )
+        .await
+        .unwrap();
     }
     tx.commit().await.unwrap();
     made

@@ -100,9 +100,12 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
 fn columns_of(file: &Path, text: &str) -> Option<String> {
     if let Some((_, rest)) = text.split_once("\nrow! {") {
         let columns = rest.split_once(':')?.1.split_once(';')?.0;
-        let names: Vec<&str> =
-            columns.split(',').filter_map(|column| column.split_whitespace().next()).collect();
-        return Some(names.join(", "));
+        // `field`, `field as json` or `field in "column"`.
+        let name = |column: &'_ str| match column.split_once('"') {
+            Some((_, rest)) => Some(literal(rest).0),
+            None => column.split_whitespace().next().map(str::to_owned),
+        };
+        return Some(columns.split(',').filter_map(name).collect::<Vec<_>>().join(", "));
     }
     if let Some((_, rest)) = text.split_once("macro_rules! columns {") {
         return Some(literal(rest.split_once('"')?.1).0);

@@ -1,6 +1,6 @@
 //! Statuses change along the lifecycle of their subject, and nowhere else.
 
-use model::cluster;
+use model::cluster::{self, Reason};
 use model::deployment::{Spec, Status};
 use model::event::Actor;
 use model::{DeploymentId, Resources};
@@ -20,7 +20,7 @@ async fn scheduled(db: &Db) -> DeploymentId {
     let id = rows::deployment(db, owner, &new).await.id;
     let mut tx = db.begin(ME).await.unwrap();
     let places = [(0, rows::only_node(&on))];
-    placing::place(&mut tx, id, &places, "main").await.unwrap();
+    placing::place(&mut tx, id, &places, &["main".into()]).await.unwrap();
     tx.commit().await.unwrap();
     id
 }
@@ -68,11 +68,11 @@ on_both_engines! {
         let made = rows::cluster(db, None, Resources::from([("cpu", 1)])).await;
         let mut tx = db.begin(ME).await.unwrap();
         let illegal = cluster::Status::Ready;
-        let refused = store::transition(&mut tx, &mut made.clone(), illegal, "Because.").await;
+        let refused = store::transition(&mut tx, &mut made.clone(), illegal, Reason::AsExpected).await;
         assert!(matches!(refused, Err(Error::Broken(_))), "{refused:?}");
         let to = cluster::Status::Provisioning;
-        store::transition(&mut tx, &mut made.clone(), to, "Because.").await.unwrap();
-        let late = store::transition(&mut tx, &mut made.clone(), to, "Because.").await;
+        store::transition(&mut tx, &mut made.clone(), to, Reason::AsExpected).await.unwrap();
+        let late = store::transition(&mut tx, &mut made.clone(), to, Reason::AsExpected).await;
         assert!(matches!(late, Err(Error::Conflict(_))), "{late:?}");
     }
 }

@@ -61,7 +61,7 @@ on_both_engines! {
         let big = Resources::from([("cpu", 2), ("ram", 2)]);
         let waiting = rows::deployment(db, own, &rows::new_deployment(None, None, big, 0)).await;
         let mut tx = db.begin(Actor::Server).await.unwrap();
-        let placed = placing::place(&mut tx, waiting.id, &[(0, rows::only_node(&on))], "main").await;
+        let placed = placing::place(&mut tx, waiting.id, &[(0, rows::only_node(&on))], &["main".into()]).await;
         assert!(matches!(placed, Err(Error::Short { .. })), "{placed:?}");
         assert!(tx.commit().await.is_err(), "half of it was taken");
         let after = cluster::get(&mut db.read().await.unwrap(), Scope::All, on.id).await.unwrap();

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use model::event::Actor;
+use model::reason::Coded as _;
 use store::{Db, Page, Scope, cluster, deployment, environment, event, instance, resource};
 use testing::{Engine, on_both_engines};
 
@@ -69,7 +70,8 @@ async fn check(db: &Db) {
     assert_eq!(deployments.len(), 8);
     let big = deployments.iter().find(|d| d.name == "big").unwrap();
     assert_eq!(big.status.as_str(), "queued");
-    assert!(big.status_reason.contains("1.5 cpu"), "{}", big.status_reason);
+    assert_eq!(big.reason.code(), "Reported");
+    assert!(big.reason.to_string().contains("1.5 cpu"), "{}", big.reason);
     let web = deployments.iter().find(|d| d.name == "web").unwrap();
     let replicas = deployment::replica::of(&mut read, web.id).await.unwrap();
     assert_eq!(replicas.len(), 2);

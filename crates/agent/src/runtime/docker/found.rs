@@ -5,13 +5,12 @@ use std::time::Duration;
 use bollard::errors::Error as EngineError;
 use bollard::models::{ContainerInspectResponse, ContainerStateStatusEnum as Status};
 use bollard::query_parameters::InspectContainerOptions;
-use model::deployment::Restart;
-use runtime::message;
+use model::deployment::{Reason, Restart};
 
 use super::body::{self, INSTANCE, MADE_OF, PORTS, RESTART};
 use super::fault::is_missing;
 use super::{Docker, Engine};
-use crate::Error;
+use crate::{Error, reason};
 
 /// A container that is there.
 pub(super) struct Found {
@@ -31,8 +30,7 @@ pub(super) enum State {
     },
     Ended {
         code: i64,
-        /// As a sentence.
-        reason: String,
+        reason: Reason,
     },
 }
 
@@ -92,26 +90,14 @@ fn state(engine: Engine, answer: &ContainerInspectResponse, ports: &str) -> Stat
         }
         Some(Status::EXITED | Status::DEAD) => {
             let code = state.exit_code.unwrap_or(-1);
-            let oom = state.oom_killed.unwrap_or(false);
-            State::Ended { code, reason: reason(engine, answer, code, oom) }
+            let host = answer.host_config.as_ref();
+            let limit = host.and_then(|host| host.memory).filter(|ram| *ram > 0);
+            // Podman does not always tell who killed.
+            let is_likely = engine == Engine::Podman && code == 137 && limit.is_some();
+            let is_oom = is_likely || state.oom_killed.unwrap_or(false);
+            State::Ended { code, reason: reason::ended(i32::try_from(code).ok(), is_oom, limit) }
         }
     }
-}
-
-fn reason(engine: Engine, answer: &ContainerInspectResponse, code: i64, oom: bool) -> String {
-    let limit = answer.host_config.as_ref().and_then(|host| host.memory).filter(|ram| *ram > 0);
-    if engine == Engine::Podman
-        && code == 137
-        && !oom
-        && let Some(ram) = limit
-    {
-        // It does not always tell who killed.
-        return format!(
-            "It was killed, most likely because it used more than its {} of ram.",
-            message::bytes(ram)
-        );
-    }
-    message::ended(i32::try_from(code).unwrap_or(-1), oom, limit)
 }
 
 /// Where its ports can be reached, in the order in which they were asked for.

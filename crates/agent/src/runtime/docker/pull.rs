@@ -7,11 +7,13 @@ use bollard::auth::DockerCredentials;
 use bollard::models::ImageInspect;
 use bollard::query_parameters::{CreateImageOptions, RemoveImageOptions};
 use futures_util::StreamExt;
+use model::deployment::Pull;
 use runtime::{Reference, message};
 
 use super::Docker;
-use super::fault::{innermost, is_missing, not_pulled};
+use super::fault::{innermost, is_missing};
 use crate::Error;
+use crate::reason::{not_pulled, not_started};
 
 /// An image that was pulled so short a time ago is still the same: replicas start together.
 const FRESH: Duration = Duration::from_secs(10);
@@ -22,7 +24,7 @@ impl Docker {
     /// It is asked for each time, since a name may mean another image by now. If that fails and the
     /// engine has one of that name, that one will do.
     pub(super) async fn image(&self, name: &str) -> Result<String, Error> {
-        let reference = runtime::reference(name)?;
+        let reference = runtime::reference(name).map_err(|error| not_started(error, name))?;
         let whole = reference.whole();
         let slot = one_of(&self.images, &whole);
         let mut pulled_at = slot.lock().await;
@@ -41,8 +43,8 @@ impl Docker {
             (Err(error), None) => return Err(error),
         }
         let Some(image) = self.inspect(&whole).await? else {
-            let why = format!("{} has not kept the image {name}.", self.engine.as_str());
-            return Err(Error::Failed(why));
+            let message = format!("{} has not kept it", self.engine.as_str());
+            return Err(not_pulled(name, Pull::Other, message).into());
         };
         if let Err(why) = self.check(name, &image) {
             // Not ours to keep, unless someone had it already.
@@ -69,9 +71,8 @@ impl Docker {
         match tokio::time::timeout(timeout, self.pull_all(name, reference)).await {
             Ok(pulled) => pulled,
             Err(_) => {
-                let why =
-                    format!("The image {name} did not arrive within {}.", message::time(timeout));
-                Err(runtime::Error::RegistryUnavailable(why).into())
+                let message = format!("it did not arrive within {}", message::time(timeout));
+                Err(not_pulled(name, Pull::TimedOut, message).into())
             }
         }
     }
@@ -86,12 +87,12 @@ impl Docker {
             match tokio::time::timeout(self.options.read_timeout, progress.next()).await {
                 Ok(Some(Ok(_))) => {}
                 Ok(Some(Err(error))) => {
-                    return Err(not_pulled(self.engine, name, registry, &innermost(&error)));
+                    return Err(self.not_pulled(name, registry, innermost(&error)).into());
                 }
                 Ok(None) => return Ok(()),
                 Err(_) => {
-                    let why = format!("The registry {registry} did not answer in time.");
-                    return Err(runtime::Error::RegistryUnavailable(why).into());
+                    let message = format!("the registry {registry} did not answer in time");
+                    return Err(not_pulled(name, Pull::TimedOut, message).into());
                 }
             }
         }
@@ -114,20 +115,16 @@ impl Docker {
         let ours = self.architecture.as_str();
         let fits = architecture.is_empty() || ours.is_empty() || architecture == ours;
         if os != "linux" || !fits {
-            let why = format!(
-                "The image {name} is for {os}/{architecture}, but this machine is linux/{ours}: \
-                 use an image that was built for it."
-            );
-            return Err(runtime::Error::BadImage(why).into());
+            let message =
+                format!("it is for {os}/{architecture}, but this machine is linux/{ours}");
+            return Err(not_pulled(name, Pull::NoMatchingPlatform, message).into());
         }
         let size = image.size.unwrap_or(0);
         let most = i64::try_from(self.options.max_image_bytes).unwrap_or(i64::MAX);
         if size > most {
-            let why = format!(
-                "The image {name} is larger than the {} that an image may have.",
-                message::bytes(most)
-            );
-            return Err(runtime::Error::BadImage(why).into());
+            let message =
+                format!("it is larger than the {} that an image may have", message::bytes(most));
+            return Err(not_pulled(name, Pull::TooLarge, message).into());
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ use super::found::{Found, State};
 use super::watch::Restarts;
 use super::{Docker, fault};
 use crate::Error;
+use crate::reason::not_started;
 
 /// How often a port that was taken at the last moment is replaced by another.
 const TRIES: usize = 3;
@@ -21,7 +22,7 @@ impl Docker {
         spec: &Spec,
     ) -> Result<Vec<String>, Error> {
         let image = spec.image.as_deref().ok_or(Error::NoImage)?;
-        runtime::check_ram(ram_bytes(spec))?;
+        runtime::check_ram(ram_bytes(spec)).map_err(|error| not_started(error, image))?;
         let name = self.container_name(id);
         if let Some(found) = self.find(&name).await? {
             self.check_ours(&found, &name)?;
@@ -79,7 +80,7 @@ impl Docker {
             match started {
                 Ok(()) => return self.endpoints(name).await,
                 Err(error) if tries < TRIES && is_port_taken(&error) => self.remove(name).await?,
-                Err(error) => return Err(self.not_started(&error, command)),
+                Err(error) => return Err(self.not_started(&error, command).into()),
             }
         }
     }

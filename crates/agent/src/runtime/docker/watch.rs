@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use bollard::query_parameters::WaitContainerOptions;
 use futures_util::StreamExt;
-use model::agent::ReplicaId;
-use runtime::{Condition, message};
+use model::agent::{Observed, ReplicaId};
+use model::deployment::Reason;
 
 use super::found::State;
 use super::{Docker, Options};
+use crate::reason;
 
 /// A container that ran this long has recovered: the next wait is short again.
 const RECOVERED: Duration = Duration::from_mins(1);
@@ -47,14 +48,14 @@ impl Restarts {
 
 impl Docker {
     /// Returns when a replica is doing differently than `seen`.
-    pub(super) async fn watch(&self, id: ReplicaId, seen: &Condition) -> Condition {
+    pub(super) async fn watch(&self, id: ReplicaId, seen: &Observed) -> Observed {
         let name = self.container_name(id);
         loop {
             let found = match self.find(&name).await {
                 Ok(Some(found)) => found,
                 Ok(None) => {
-                    let reason = "Its container was removed by someone else: start it again.";
-                    return Condition::Failed(reason.to_owned());
+                    let message = "it was removed by someone else".to_owned();
+                    return Observed::Failed { reason: Reason::ContainerLost { message } };
                 }
                 Err(error) => {
                     // It runs on whether the engine answers or not, as far as anyone knows.
@@ -66,7 +67,7 @@ impl Docker {
             let (code, reason) = match found.state {
                 State::Ended { code, ref reason } => (code, reason.clone()),
                 State::Running { endpoints } => {
-                    let now = Condition::Running { endpoints };
+                    let now = Observed::Running { endpoints };
                     if now != *seen {
                         return now;
                     }
@@ -79,23 +80,24 @@ impl Docker {
                 }
             };
             if !found.again(code) {
-                return if code == 0 { Condition::Completed } else { Condition::Failed(reason) };
+                let failed = Observed::Failed { reason };
+                return if code == 0 { Observed::Completed } else { failed };
             }
-            if !matches!(seen, Condition::Restarting { .. }) {
-                return self.promise(id, &reason);
+            if !matches!(seen, Observed::Restarting { .. }) {
+                return self.promise(id, reason);
             }
             if let Err(error) = self.start_again(id, &name).await {
-                return self.promise(id, &self.not_started(&error, None).to_string());
+                return self.promise(id, self.not_started(&error, None));
             }
         }
     }
 
     /// Says that it is started again, and when.
-    fn promise(&self, id: ReplicaId, ended: &str) -> Condition {
+    fn promise(&self, id: ReplicaId, ended: Reason) -> Observed {
         let mut all = self.restarts();
         let restarts = all.entry(id).or_insert_with(|| Restarts::new(&self.options));
         let (wait, count) = restarts.ended(&self.options);
-        Condition::Restarting { reason: message::restarting(ended, wait, count) }
+        Observed::Restarting { reason: reason::restarting(ended, wait, count) }
     }
 
     async fn start_again(&self, id: ReplicaId, name: &str) -> Result<(), bollard::errors::Error> {

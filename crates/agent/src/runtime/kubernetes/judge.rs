@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus};
-use model::deployment::Restart;
-use runtime::{Condition, message};
+use model::agent::Observed;
+use model::deployment::{Pull, Reason, Restart};
 
 use super::fault::one_line;
 use super::pod::Seen;
+use crate::reason;
 
 /// How long a kubelet waits before it starts a program again: at first, and at most.
 const FIRST_WAIT: Duration = Duration::from_secs(10);
@@ -16,10 +17,10 @@ const LONGEST_WAIT: Duration = Duration::from_mins(5);
 /// How it looks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Look {
-    /// Not there yet; what it waits for, as a sentence, if that is worth saying.
-    Waiting(Option<String>),
+    /// Not there yet; what it waits for, if that is worth saying.
+    Waiting(Option<Reason>),
     /// So.
-    Is(Condition),
+    Is(Observed),
 }
 
 /// What is known of a replica beside its pods.
@@ -44,20 +45,20 @@ impl Facts {
         };
         let state = container.state.clone().unwrap_or_default();
         if self.has_ended_well(container) {
-            return Look::Is(Condition::Completed);
+            return Look::Is(Observed::Completed);
         }
         match state {
             ContainerState { running: Some(_), .. } if self.must_answer && !container.ready => {
                 Look::Waiting(None)
             }
             ContainerState { running: Some(_), .. } => {
-                Look::Is(Condition::Running { endpoints: self.endpoints.clone() })
+                Look::Is(Observed::Running { endpoints: self.endpoints.clone() })
             }
             ContainerState { terminated: Some(end), .. } => {
                 self.ended(&end, container, pod.phase())
             }
             ContainerState { waiting: Some(waiting), .. } => {
-                let said = waiting.message.as_deref().map(one_line);
+                let said = waiting.message.as_deref().map(one_line).unwrap_or_default();
                 self.waiting(waiting.reason.as_deref().unwrap_or_default(), said, container)
             }
             _ => Look::Waiting(None),
@@ -73,36 +74,41 @@ impl Facts {
     /// Its pod has no container yet, or never will.
     fn without_container(&self, pod: &Seen) -> Look {
         if pod.phase() == "Failed" {
-            let reason = pod.status.reason.as_deref().unwrap_or("its pod failed");
-            let said = pod.status.message.as_deref().map(one_line).unwrap_or_default();
-            let why = format!("Kubernetes has ended it ({reason}): {said}.");
+            let reason = pod.status.reason.clone().unwrap_or_else(|| "Unknown".to_owned());
+            let message = pod.status.message.as_deref().map(one_line).unwrap_or_default();
+            let reason = Reason::PodFailed { reason, message };
             if self.is_job {
-                return Look::Is(Condition::Failed(why));
+                return Look::Is(Observed::Failed { reason });
             }
-            return Look::Waiting(Some(why));
+            return Look::Waiting(Some(reason));
         }
         let conditions = pod.status.conditions.as_deref().unwrap_or_default();
         let unplaced = conditions
             .iter()
             .find(|c| c.status == "False" && c.reason.as_deref() == Some("Unschedulable"));
         Look::Waiting(unplaced.map(|condition| {
-            let said = condition.message.as_deref().map(one_line).unwrap_or_default();
-            format!("No node of the Kubernetes takes it: {said}. It is tried again.")
+            let message = condition.message.as_deref().map(one_line).unwrap_or_default();
+            Reason::Unschedulable { message }
         }))
     }
 
-    fn waiting(&self, reason: &str, said: Option<String>, container: &ContainerStatus) -> Look {
-        let image = &self.image;
-        let said = said.unwrap_or_else(|| "it is not said why".to_owned());
+    fn waiting(&self, reason: &str, message: String, container: &ContainerStatus) -> Look {
+        let is_retried = reason == "ErrImagePull";
         match reason {
-            "ImagePullBackOff" | "InvalidImageName" | "ErrImageNeverPull" => {
-                Look::Is(Condition::Failed(format!("The image {image} can't be pulled: {said}.")))
-            }
-            "ErrImagePull" => {
-                Look::Waiting(Some(format!("The image {image} could not be pulled: {said}.")))
+            "ImagePullBackOff" | "InvalidImageName" | "ErrImageNeverPull" | "ErrImagePull" => {
+                let image = self.image.clone();
+                let cause = match reason {
+                    "InvalidImageName" => Pull::InvalidName,
+                    _ => reason::pull_cause(&message),
+                };
+                let reason = Reason::ImagePullFailed { image, cause, message, is_retried };
+                if is_retried {
+                    return Look::Waiting(Some(reason));
+                }
+                Look::Is(Observed::Failed { reason })
             }
             "CreateContainerConfigError" | "CreateContainerError" | "RunContainerError" => {
-                Look::Is(Condition::Failed(format!("It can't be started: {said}.")))
+                Look::Is(Observed::Failed { reason: Reason::StartFailed { message } })
             }
             _ => {
                 let last = container.last_state.clone().and_then(|last| last.terminated);
@@ -121,25 +127,26 @@ impl Facts {
         let how = match (end.reason.as_deref(), end.message.as_deref()) {
             // A command that is not there ends as a container that could not run.
             (Some("StartError" | "ContainerCannotRun"), Some(said)) => {
-                format!("It can't be started: {}.", one_line(said))
+                Reason::StartFailed { message: one_line(said) }
             }
-            _ => message::ended(end.exit_code, is_oom, self.ram_bytes),
+            _ => reason::ended(Some(end.exit_code), is_oom, self.ram_bytes),
         };
         if end.exit_code == 0 && self.restart != Restart::Always {
-            return Look::Is(Condition::Completed);
+            return Look::Is(Observed::Completed);
         }
         if self.restart == Restart::Never || (self.is_job && phase == "Failed") {
-            return Look::Is(Condition::Failed(how));
+            return Look::Is(Observed::Failed { reason: how });
         }
         let count = u32::try_from(container.restart_count).unwrap_or(0).saturating_add(1);
         let wait = FIRST_WAIT.saturating_mul(1 << (count - 1).min(10)).min(LONGEST_WAIT);
-        Look::Is(Condition::Restarting { reason: message::restarting(&how, wait, count) })
+        Look::Is(Observed::Restarting { reason: reason::restarting(how, wait, count) })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::Pod;
+    use model::reason::Coded as _;
     use serde_json::{Value, json};
 
     use super::*;
@@ -160,16 +167,19 @@ mod tests {
             "ready": false, "restartCount": 1, "state": state, "lastState": last}]})
     }
 
-    fn said(look: Look) -> String {
+    /// What it is, with the code of why.
+    fn told(look: &Look) -> (&'static str, &str) {
         match look {
-            Look::Waiting(why) => format!("waiting {}", why.unwrap_or_default()),
-            Look::Is(Condition::Failed(why)) => format!("failed {why}"),
-            Look::Is(Condition::Restarting { reason }) => format!("restarting {reason}"),
-            Look::Is(Condition::Running { endpoints }) => {
-                format!("running {}", endpoints.join(","))
-            }
-            Look::Is(Condition::Completed) => "completed".to_owned(),
+            Look::Waiting(why) => ("waiting", why.as_ref().map_or("", Reason::code)),
+            Look::Is(Observed::Failed { reason }) => ("failed", reason.code()),
+            Look::Is(Observed::Restarting { reason }) => ("restarting", reason.code()),
+            Look::Is(Observed::Running { endpoints }) => ("running", &endpoints[0]),
+            Look::Is(_) => ("completed", ""),
         }
+    }
+
+    fn exited(code: i32) -> Reason {
+        Reason::Exited { exit_code: Some(code), signal: None, oom_limit_bytes: None }
     }
 
     #[test]
@@ -183,58 +193,97 @@ mod tests {
             "reason": "Unschedulable", "message": "0/3 nodes are available."}]});
         let evicted = json!({"phase": "Failed", "reason": "Evicted", "message": "low on memory."});
         for (status, always, job) in [
-            (main(&json!({"running": {}}), &none), "running 10.0.0.1:80", "running 10.0.0.1:80"),
-            (main(&waiting("ContainerCreating"), &none), "waiting ", "waiting "),
+            (main(&json!({"running": {}}), &none), ("running", "10.0.0.1:80"), "running"),
+            (main(&waiting("ContainerCreating"), &none), ("waiting", ""), "waiting"),
+            (main(&waiting("ImagePullBackOff"), &none), ("failed", "ImagePullFailed"), "failed"),
+            (main(&waiting("ErrImagePull"), &none), ("waiting", "ImagePullFailed"), "waiting"),
             (
-                main(&waiting("ImagePullBackOff"), &none),
-                "failed The image web:1 can't be pulled: no such image.",
-                "failed The image web:1 can't",
-            ),
-            (
-                main(&waiting("ErrImagePull"), &none),
-                "waiting The image web:1 could not",
-                "waiting The image",
+                main(&waiting("CreateContainerConfigError"), &none),
+                ("failed", "StartFailed"),
+                "failed",
             ),
             (
                 main(&waiting("CrashLoopBackOff"), &ended(3, "Error")),
-                "restarting It ended with code 3. It is started again after 20 s (restart 2).",
-                "restarting It ended",
-            ),
-            (
-                main(&waiting("CrashLoopBackOff"), &ended(137, "OOMKilled")),
-                "restarting It was killed: it used more than its 32 MiB of ram.",
-                "restarting It was killed",
-            ),
-            (main(&ended(0, "Completed"), &none), "restarting It ended with code 0.", "completed"),
-            (
-                main(&ended(128, "StartError"), &none),
-                "restarting It ended with code 128",
+                ("restarting", "Exited"),
                 "restarting",
             ),
             (
-                unplaced,
-                "waiting No node of the Kubernetes takes it: 0/3 nodes are available. It is",
-                "waiting No",
+                main(&waiting("CrashLoopBackOff"), &ended(137, "OOMKilled")),
+                ("restarting", "OOMKilled"),
+                "restarting",
             ),
-            (
-                evicted,
-                "waiting Kubernetes has ended it (Evicted): low on memory.",
-                "failed Kubernetes has ended",
-            ),
-            (json!({"phase": "Pending"}), "waiting ", "waiting "),
+            (main(&ended(0, "Completed"), &none), ("restarting", "Exited"), "completed"),
+            (main(&ended(128, "StartError"), &none), ("restarting", "Exited"), "restarting"),
+            (unplaced, ("waiting", "Unschedulable"), "waiting"),
+            (evicted, ("waiting", "PodFailed"), "failed"),
+            (json!({"phase": "Pending"}), ("waiting", ""), "waiting"),
         ] {
             let pod = pod(&status);
-            let one = said(facts(Restart::Always, false).judge(&[&pod]));
-            assert!(one.starts_with(always), "{one}\n{status}");
-            let other = said(facts(Restart::OnFailure, true).judge(&[&pod]));
-            assert!(other.starts_with(job), "{other}\n{status}");
+            let one = facts(Restart::Always, false).judge(&[&pod]);
+            assert_eq!(told(&one), always, "{status}");
+            let other = facts(Restart::OnFailure, true).judge(&[&pod]);
+            assert_eq!(told(&other).0, job, "{status}");
         }
         let over = pod(&main(&ended(3, "Error"), &none));
         assert_eq!(
-            said(facts(Restart::Never, true).judge(&[&over])),
-            "failed It ended with code 3."
+            facts(Restart::Never, true).judge(&[&over]),
+            Look::Is(Observed::Failed { reason: exited(3) })
         );
-        assert_eq!(said(facts(Restart::Always, false).judge(&[])), "waiting ");
+        assert_eq!(facts(Restart::Always, false).judge(&[]), Look::Waiting(None));
+    }
+
+    #[test]
+    fn what_pods_say_is_in_the_reasons() {
+        let always = facts(Restart::Always, false);
+        let none = json!({});
+        let said =
+            json!({"terminated": {"exitCode": 128, "reason": "StartError", "message": "No."}});
+        for (status, expected) in [
+            (
+                main(
+                    &json!({"waiting": {"reason": "ErrImagePull", "message": "not found."}}),
+                    &none,
+                ),
+                Look::Waiting(Some(Reason::ImagePullFailed {
+                    image: "web:1".into(),
+                    cause: Pull::NotFound,
+                    message: "not found".into(),
+                    is_retried: true,
+                })),
+            ),
+            (
+                main(
+                    &json!({"waiting": {"reason": "CrashLoopBackOff"}}),
+                    &json!({"terminated": {"exitCode": 137, "reason": "OOMKilled"}}),
+                ),
+                Look::Is(Observed::Restarting {
+                    reason: Reason::CrashLoopBackOff {
+                        last: Box::new(Reason::OOMKilled { limit_bytes: Some(32 << 20) }),
+                        retry_in_ms: Some(20_000),
+                        restarts: Some(2),
+                    },
+                }),
+            ),
+            (
+                main(&said, &none),
+                Look::Is(Observed::Restarting {
+                    reason: Reason::CrashLoopBackOff {
+                        last: Box::new(Reason::StartFailed { message: "No".into() }),
+                        retry_in_ms: Some(20_000),
+                        restarts: Some(2),
+                    },
+                }),
+            ),
+            (
+                json!({"phase": "Failed", "reason": "Evicted", "message": "low on memory."}),
+                Look::Waiting(Some(Reason::PodFailed {
+                    reason: "Evicted".into(),
+                    message: "low on memory".into(),
+                })),
+            ),
+        ] {
+            assert_eq!(always.judge(&[&pod(&status)]), expected, "{status}");
+        }
     }
 
     #[test]
@@ -242,8 +291,8 @@ mod tests {
         let mut facts = facts(Restart::Always, false);
         facts.must_answer = true;
         let mut status = main(&json!({"running": {}}), &json!({}));
-        assert_eq!(said(facts.judge(&[&pod(&status)])), "waiting ");
+        assert_eq!(facts.judge(&[&pod(&status)]), Look::Waiting(None));
         status["containerStatuses"][0]["ready"] = json!(true);
-        assert_eq!(said(facts.judge(&[&pod(&status)])), "running 10.0.0.1:80");
+        assert_eq!(told(&facts.judge(&[&pod(&status)])), ("running", "10.0.0.1:80"));
     }
 }

@@ -1,19 +1,49 @@
 //! Is an object what it shall be? By its own status. Pure.
 
 use kube::core::DynamicObject;
+use model::deployment::Reason;
 use serde_json::Value;
 
 use super::fault::one_line;
+use super::object::Place;
 
 /// How an object is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum State {
     Ready,
     /// Not yet; what it says itself, if it does.
-    Waiting(Option<String>),
-    Failed(String),
+    Waiting(Option<Said>),
+    Failed(Said),
     /// It ran to its end.
     Completed,
+}
+
+/// What a condition of an object says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) reason: String,
+    pub(super) message: String,
+}
+
+impl Said {
+    fn of(condition: &Value) -> Self {
+        let text = |field: &str| condition[field].as_str().map(one_line).unwrap_or_default();
+        Self { reason: text("reason"), message: text("message") }
+    }
+
+    /// Its subject failed.
+    pub(super) fn failed(self) -> Reason {
+        let reason = if self.reason.is_empty() { "Unknown".to_owned() } else { self.reason };
+        Reason::PodFailed { reason, message: self.message }
+    }
+
+    /// The object at `place` is not ready.
+    pub(super) fn unready(self, place: &Place) -> Reason {
+        let parts = [place.words(), self.reason, self.message];
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        let message = parts.join(": ");
+        Reason::ReadinessCheckFailed { port: None, within_seconds: None, message }
+    }
 }
 
 /// Is that a kind whose objects are ready at some time after they were made? The others just exist.
@@ -59,25 +89,15 @@ fn condition<'a>(status: &'a Value, kind: &str, value: &str) -> Option<&'a Value
     all.iter().find(|one| one["type"] == kind && one["status"] == value)
 }
 
-/// What a condition says.
-fn words(condition: &Value) -> String {
-    let text =
-        |field: &str| condition[field].as_str().map(one_line).filter(|text| !text.is_empty());
-    match (text("reason"), text("message")) {
-        (Some(reason), Some(message)) => format!("{reason}: {message}."),
-        (one, other) => one.or(other).map_or_else(String::new, |text| format!("{text}.")),
-    }
-}
-
 fn deployment(status: &Value, is_new: bool) -> State {
     if condition(status, "Available", "True").is_some() && is_new {
         return State::Ready;
     }
     let late = condition(status, "Progressing", "False");
     if let Some(late) = late.filter(|late| late["reason"] == "ProgressDeadlineExceeded") {
-        return State::Failed(words(late));
+        return State::Failed(Said::of(late));
     }
-    State::Waiting(condition(status, "ReplicaFailure", "True").map(words))
+    State::Waiting(condition(status, "ReplicaFailure", "True").map(Said::of))
 }
 
 fn job(status: &Value) -> State {
@@ -85,7 +105,7 @@ fn job(status: &Value) -> State {
         return State::Completed;
     }
     match condition(status, "Failed", "True") {
-        Some(failed) => State::Failed(words(failed)),
+        Some(failed) => State::Failed(Said::of(failed)),
         None if status["active"].as_i64().unwrap_or(0) > 0 => State::Ready,
         None => State::Waiting(None),
     }
@@ -98,11 +118,12 @@ fn custom(status: &Value) -> State {
     }
     for bad in ["Failed", "Error"] {
         if let Some(failed) = condition(status, bad, "True") {
-            return State::Failed(words(failed));
+            return State::Failed(Said::of(failed));
         }
     }
     let why = condition(status, "Ready", "False").or_else(|| condition(status, "NotReady", "True"));
-    State::Waiting(why.map(words).filter(|text| !text.is_empty()))
+    let is_empty = |said: &Said| said.reason.is_empty() && said.message.is_empty();
+    State::Waiting(why.map(Said::of).filter(|said| !is_empty(said)))
 }
 
 #[cfg(test)]
@@ -122,13 +143,15 @@ mod tests {
     fn what_objects_say() {
         let is = |kind: &str, value: &str| json!({"type": kind, "status": value, "reason": "Why", "message": "So."});
         let with = |condition: Value| json!({"observedGeneration": 2, "updatedReplicas": 2, "conditions": [condition]});
-        let failed = State::Failed("Why: So.".into());
-        let waiting = State::Waiting(Some("Why: So.".into()));
+        let said =
+            |reason: &str, message: &str| Said { reason: reason.into(), message: message.into() };
+        let failed = State::Failed(said("Why", "So"));
+        let waiting = State::Waiting(Some(said("Why", "So")));
         check("Deployment", &with(is("Available", "True")), &State::Ready);
         check("Deployment", &with(is("ReplicaFailure", "True")), &waiting);
         let late =
             json!({"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"});
-        check("Deployment", &with(late), &State::Failed("ProgressDeadlineExceeded.".into()));
+        check("Deployment", &with(late), &State::Failed(said("ProgressDeadlineExceeded", "")));
         let mut old = with(is("Available", "True"));
         old["observedGeneration"] = json!(1);
         check("Deployment", &old, &State::Waiting(None));

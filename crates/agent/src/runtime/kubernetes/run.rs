@@ -2,13 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use model::agent::ReplicaId;
-use runtime::Condition;
+use model::agent::{Observed, ReplicaId};
+use model::deployment::Reason;
 
 use super::judge::{Facts, Look};
 use super::names;
 use super::object::Place;
-use super::ready::{self, State};
+use super::ready::{self, Said, State};
 use super::seen::Known;
 
 /// Something that shall run.
@@ -29,9 +29,8 @@ impl Run {
         for place in &self.places {
             let found = known.object(&place.at());
             if found.is_none() && self.was_seen.load(Ordering::Relaxed) {
-                let why =
-                    format!("Its {} was removed by someone else: start it again.", place.words());
-                return Look::Is(Condition::Failed(why));
+                let message = format!("{} was removed by someone else", place.words());
+                return Look::Is(Observed::Failed { reason: Reason::ContainerLost { message } });
             }
             if found.is_none() {
                 return Look::Waiting(None);
@@ -57,13 +56,11 @@ impl Run {
     fn of_workload(&self, known: &Known, facts: &Facts) -> Look {
         let Some(place) = self.places.last() else { return Look::Waiting(None) };
         match known.object(&place.at()).map(|object| ready::state(&place.kind, object)) {
-            Some(State::Completed) => Look::Is(Condition::Completed),
-            Some(State::Failed(why)) if facts.is_job => {
-                Look::Is(Condition::Failed(format!("It failed: {why}")))
+            Some(State::Completed) => Look::Is(Observed::Completed),
+            Some(State::Failed(said)) if facts.is_job => {
+                Look::Is(Observed::Failed { reason: said.failed() })
             }
-            Some(State::Waiting(Some(why))) => {
-                Look::Waiting(Some(format!("Its pod can't be made: {why} It is tried again.")))
-            }
+            Some(State::Waiting(Some(said))) => Look::Waiting(Some(said.failed())),
             _ => Look::Waiting(None),
         }
     }
@@ -76,21 +73,19 @@ impl Run {
             match ready::state(&place.kind, object) {
                 State::Completed => {}
                 State::Ready => is_over = false,
-                State::Failed(why) => {
-                    return Look::Is(Condition::Failed(format!(
-                        "Its {} failed: {why}",
-                        place.words()
-                    )));
+                State::Failed(said) => {
+                    let message = format!("{}: {}", place.words(), said.message);
+                    let reason = Said { message, ..said }.failed();
+                    return Look::Is(Observed::Failed { reason });
                 }
-                State::Waiting(why) => {
-                    let why = why.map(|why| format!("Its {} is not ready: {why}", place.words()));
-                    return Look::Waiting(why);
+                State::Waiting(said) => {
+                    return Look::Waiting(said.map(|said| said.unready(place)));
                 }
             }
         }
         if is_over {
-            return Look::Is(Condition::Completed);
+            return Look::Is(Observed::Completed);
         }
-        Look::Is(Condition::Running { endpoints: self.endpoints.clone() })
+        Look::Is(Observed::Running { endpoints: self.endpoints.clone() })
     }
 }

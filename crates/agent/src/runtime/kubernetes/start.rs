@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use base::locks::{lock, one_of};
 use kube::core::DynamicObject;
-use model::agent::ReplicaId;
+use model::agent::{Observed, ReplicaId};
 use model::cluster::ONLY_NODE;
-use model::deployment::Spec;
-use runtime::Condition;
+use model::deployment::{Reason, Spec};
 use serde_json::{Value, json};
 
 use super::fault::Refusal;
@@ -19,6 +18,7 @@ use super::object::Place;
 use super::run::Run;
 use super::{Kubernetes, body, nodes, ready};
 use crate::Error;
+use crate::reason::not_started;
 use crate::runtime::limits;
 
 /// How long a right may take to be known.
@@ -26,10 +26,10 @@ const RIGHTS_TRIES: usize = 20;
 const RIGHTS_WAIT: Duration = Duration::from_millis(250);
 
 impl Kubernetes {
-    pub(super) async fn start_replica(&self, id: ReplicaId, node: &str, spec: &Spec) -> Condition {
+    pub(super) async fn start_replica(&self, id: ReplicaId, node: &str, spec: &Spec) -> Observed {
         let run = match self.make(id, node, spec).await {
             Ok(run) => run,
-            Err(error) => return Condition::Failed(error.to_string()),
+            Err(error) => return Observed::Failed { reason: error.into() },
         };
         self.once_there(&run, spec).await
     }
@@ -67,7 +67,7 @@ impl Kubernetes {
     ) -> Result<Run, Error> {
         let image = spec.image.as_deref().ok_or(Error::NoImage)?;
         let ram_bytes = limits::ram(&spec.resources).map(|ram| ram.milli() / 1000);
-        runtime::check_ram(ram_bytes)?;
+        runtime::check_ram(ram_bytes).map_err(|error| not_started(error, image))?;
         body::check_env(&spec.env)?;
         let node = self.node(node);
         let pull = self.options.pull_secret.as_deref();
@@ -179,15 +179,15 @@ impl Kubernetes {
     }
 
     /// Waits until there is something to say of it.
-    async fn once_there(&self, run: &Run, spec: &Spec) -> Condition {
+    async fn once_there(&self, run: &Run, spec: &Spec) -> Observed {
         let mut signal = self.world.signal(&names::label(run.id));
         let limit = spec.ready.as_ref().map(|probe| Duration::from_secs(probe.within.into()));
         let mut end = None;
         loop {
             signal.borrow_and_update();
             match self.world.with(|known| run.look(known, false)) {
-                Look::Is(condition) => return condition,
-                Look::Waiting(Some(reason)) => return Condition::Restarting { reason },
+                Look::Is(now) => return now,
+                Look::Waiting(Some(reason)) => return Observed::Restarting { reason },
                 Look::Waiting(None) => {}
             }
             if end.is_none() && self.counts(run) {
@@ -201,7 +201,7 @@ impl Kubernetes {
             };
             tokio::select! {
                 _ = signal.changed() => {}
-                () = late => return Condition::Failed(too_late(spec)),
+                () = late => return Observed::Failed { reason: too_late(spec) },
             }
         }
     }
@@ -216,18 +216,22 @@ impl Kubernetes {
     }
 
     /// Returns when it is doing differently than `seen`.
-    pub(super) async fn until_other(&self, id: ReplicaId, seen: &Condition) -> Condition {
+    pub(super) async fn until_other(&self, id: ReplicaId, seen: &Observed) -> Observed {
         let Some(run) = self.run(id) else { return std::future::pending().await };
         let mut signal = self.world.signal(&names::label(id));
-        let runs_already = matches!(seen, Condition::Running { .. });
+        let runs_already = matches!(seen, Observed::Running { .. });
         loop {
             signal.borrow_and_update();
             let now = match self.world.with(|known| run.look(known, runs_already)) {
-                Look::Is(condition) => Some(condition),
-                Look::Waiting(Some(reason)) => Some(Condition::Restarting { reason }),
-                Look::Waiting(None) if runs_already => Some(Condition::Restarting {
-                    reason: "It is not running any more: Kubernetes starts it again.".to_owned(),
-                }),
+                Look::Is(now) => Some(now),
+                Look::Waiting(Some(reason)) => Some(Observed::Restarting { reason }),
+                Look::Waiting(None) if runs_already => {
+                    let message = "its pod is not running any more".to_owned();
+                    let last = Box::new(Reason::ContainerLost { message });
+                    let reason =
+                        Reason::CrashLoopBackOff { last, retry_in_ms: None, restarts: None };
+                    Some(Observed::Restarting { reason })
+                }
                 Look::Waiting(None) => None,
             };
             if let Some(now) = now.filter(|now| now != seen) {
@@ -240,14 +244,11 @@ impl Kubernetes {
     }
 }
 
-fn too_late(spec: &Spec) -> String {
-    match &spec.ready {
-        Some(probe) if spec.manifests.is_empty() => {
-            format!("It did not answer on port {} within {} s.", probe.port, probe.within)
-        }
-        Some(probe) => format!("It was not ready within {} s.", probe.within),
-        None => "It did not get ready in time.".to_owned(),
-    }
+fn too_late(spec: &Spec) -> Reason {
+    let port = spec.ready.as_ref().filter(|_| spec.manifests.is_empty()).map(|probe| probe.port);
+    let within_seconds = spec.ready.as_ref().map(|probe| probe.within.into());
+    let message = "it did not become ready in time".to_owned();
+    Reason::ReadinessCheckFailed { port, within_seconds, message }
 }
 
 /// Where a Service is reached: by its address, or by its name if it has none.

@@ -90,7 +90,7 @@ pub(crate) async fn admin_instance_update(
     let against = Against { kind, offered: &offered, retention_bytes, now: tx.now() };
     let (mut now, step) = check(&seen, &change, against)?;
     match step {
-        Some((to, reason)) => instance::transition(&mut tx, &mut now, to, &reason).await?,
+        Some((to, reason)) => instance::transition(&mut tx, &mut now, to, reason).await?,
         None => instance::save(&mut tx, &mut now, "updated").await?,
     }
     tx.commit().await?;

@@ -27,7 +27,7 @@ impl AdminInstance {
         };
         fields.extend(more);
         // What is not known is left out.
-        fields.retain(|_, value| !value.is_null() && value != "");
+        fields.retain(|name, value| name == "status_reason" || !value.is_null() && value != "");
         Self { fields }
     }
 }

@@ -6,8 +6,8 @@ use axum::http::StatusCode;
 use model::InstanceId;
 use model::event::Actor;
 use model::instance::report::{self, Report, Site, Then};
-use model::instance::{Instance, Status, Versions};
-use model::kind::{Kind, Words};
+use model::instance::{Instance, Reason, Status, Versions};
+use model::kind::Words;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use store::cluster::hosting;
@@ -109,7 +109,7 @@ async fn take_in(app: &App, agent: &Agent, id: InstanceId, said: &Report) -> Res
     let mut tx = app.db.begin(Actor::Agent).await.map_err(store)?;
     let seen = instance::take(&mut tx, Scope::All, id).await.map_err(store)?;
     let Some((now, then)) = apply(app, agent, &seen, said)? else { return Ok(()) };
-    carry_out(&mut tx, &agent.kind, now, then).await.map_err(store)?;
+    carry_out(&mut tx, agent, now, then).await.map_err(store)?;
     tx.commit().await.map_err(store)
 }
 
@@ -128,29 +128,28 @@ fn apply(
     report::apply(seen, said, site).map_err(|odd| odd.to_string())
 }
 
-async fn carry_out(tx: &mut Tx, kind: &Kind, mut now: Instance, then: Then) -> store::Result<()> {
+async fn carry_out(tx: &mut Tx, agent: &Agent, mut now: Instance, then: Then) -> store::Result<()> {
     match then {
         Then::Stay => instance::save(tx, &mut now, "reported").await,
-        Then::Move(to, reason) => instance::transition(tx, &mut now, to, &reason).await,
-        Then::Elsewhere => move_on(tx, kind, now).await,
+        Then::Move(to, reason) => instance::transition(tx, &mut now, to, reason).await,
+        Then::Elsewhere => move_on(tx, agent, now).await,
     }
 }
 
 /// Its cluster has no room for it after all: it gives up its place, and looks for another.
-async fn move_on(tx: &mut Tx, kind: &Kind, mut now: Instance) -> store::Result<()> {
+async fn move_on(tx: &mut Tx, agent: &Agent, mut now: Instance) -> store::Result<()> {
     let from = now.cluster_id.take();
     if let Some(held) = now.deployment_id.take() {
         deployment::request_delete(tx, Scope::All, held).await?;
     }
     if let Some(from) = from {
-        hosting::close(tx, from, &kind.unit(&now.instance_type)).await?;
+        hosting::close(tx, from, &agent.kind.unit(&now.instance_type)).await?;
     }
     now.host = None;
     now.detail.placement = Some(tx.id());
     now.detail.desired = Versions::default();
     now.detail.routes.clear();
     now.detail.is_agent_ready = false;
-    let reason =
-        "The agent of its cluster has no room for it after all; it waits for another cluster.";
+    let reason = Reason::InsufficientCapacity { cluster: agent.cluster.name.clone() };
     instance::transition(tx, &mut now, Status::Accepted, reason).await
 }

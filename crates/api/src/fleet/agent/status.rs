@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use model::cluster::{Misreport, Offered, Readiness, readiness, sorted_versions};
+use model::cluster::{Misreport, Offered, Readiness, Reason, readiness, sorted_versions};
 use model::event::Actor;
 use model::kind::{Kind, Words};
+use model::reason::Coded;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use store::Scope;
@@ -131,19 +132,15 @@ async fn take_in(app: &App, agent: &Agent, heard: Heard) -> Result<(), Error> {
     now.hear(heard.readiness);
     if heard.readiness == Readiness::Ready {
         let short = hosting::set_units(&mut tx, id, &heard.units).await?;
-        now.shortage = (!short.is_empty()).then(|| {
-            format!(
-                "It can host. Its agent has less than is in use, which stays: {}.",
-                short.join("; ")
-            )
-        });
+        now.shortage = (!short.is_empty())
+            .then(|| format!("Agent reports less capacity than is in use: {}.", short.join("; ")));
         if let Some(versions) = heard.versions {
             now.versions.insert(kind.name.clone(), versions);
         }
     }
     hosting::set(&mut tx, &seen, &now).await?;
     if now.shortage != seen.hosting.shortage {
-        let reason = now.shortage.as_deref().unwrap_or("It can host.");
+        let reason = now.shortage.map(Reason::reported).unwrap_or_default();
         hosting::explain(&mut tx, id, reason).await?;
     }
     let apart = app.settings.patience.beat() / 2;

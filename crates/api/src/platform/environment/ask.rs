@@ -5,7 +5,9 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use engine::environment as asking;
 use engine::environment::Change;
-use model::{Time, environment, name};
+use model::environment::{self, Reason};
+use model::reason::By;
+use model::{Time, name};
 use store::Tx;
 use wire::environment::Environment;
 use wire::environment::request::{AppliedChange, Extension, Repair, Repaired};
@@ -141,7 +143,13 @@ pub(crate) async fn environment_destroy(
     Path(text): Path<String>,
 ) -> Result<Accepted<Environment>, Problem> {
     let (mut tx, mut now) = taken(&app, &caller, &text).await?;
-    asking::destroy(&mut tx, &mut now, "Its destruction was asked for.").await?;
+    let name = caller.user.username;
+    let by = if now.organization_id == caller.user.organization_id {
+        By::User { name }
+    } else {
+        By::Administrator { name: Some(name) }
+    };
+    asking::destroy(&mut tx, &mut now, Reason::DeletionRequested { by: Some(by) }).await?;
     accepted(tx, now).await
 }
 

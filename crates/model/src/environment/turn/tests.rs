@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::environment::examples::{environment, resource};
+use crate::reason::Coded;
 use crate::resource::Status::{Applied, Destroying as Going, Failed, Pending, Planning};
 
 #[track_caller]
@@ -29,6 +30,11 @@ fn steps_begin_in_order_and_side_by_side() {
     assert_eq!(check(Status::Deploying, &all, &["c", "d"], None).progress, 37);
 }
 
+fn failed(resource: &str) -> Reason {
+    let reason = Box::new(resource::Reason::reported("no."));
+    Reason::ResourceFailed { resource: resource.into(), reason, others: 0 }
+}
+
 #[test]
 fn what_failed_stops_what_needs_it_and_nothing_else() {
     let mut all = vec![
@@ -37,11 +43,11 @@ fn what_failed_stops_what_needs_it_and_nothing_else() {
         resource("c", &[], Act::Create, Pending),
     ];
     let turn = check(Status::Deploying, &all, &["c"], None);
-    assert_eq!(turn.waits, [(1, "Waits for a, which failed.".to_owned())]);
+    assert_eq!(turn.waits, [(1, resource::Reason::DependencyFailed { resource: "a".into() })]);
     (all[2].act, all[2].status) = (Act::Nothing, Applied);
     let (to, why) = check(Status::Deploying, &all, &[], Some(Status::Failed)).outcome.unwrap();
     assert_eq!(to, Status::Failed);
-    assert!(why.starts_with("a failed: no. Mend"), "{why}");
+    assert_eq!(why, failed("a"));
 }
 
 #[test]
@@ -83,8 +89,8 @@ fn all_goes_in_reverse_and_a_cancelled_one_waits_for_what_runs() {
     let mut all = [resource("a", &[], Act::Create, Going)];
     assert_eq!(turn(&cancelled, &all, 8).outcome, None);
     all[0].status = Failed;
-    let (to, why) = turn(&cancelled, &all, 8).outcome.unwrap();
-    assert!(to == Status::Failed && why.starts_with("Cancelled; 1 of 1"), "{why}");
+    let outcome = (Status::Failed, Reason::Cancelled { left: Some(1) });
+    assert_eq!(turn(&cancelled, &all, 8).outcome, Some(outcome));
 }
 
 #[test]
@@ -94,7 +100,11 @@ fn only_so_many_run_at_once() {
     let now = turn(&environment(Status::Deploying), &all, 4);
     assert_eq!(now.begin, [0, 1, 2, 3]);
     assert_eq!(now.waits.len(), 5);
-    assert!(now.waits.iter().all(|(_, words)| words == "Waits for its turn."));
+    assert!(
+        now.waits
+            .iter()
+            .all(|(_, reason)| *reason == resource::Reason::ConcurrencyLimit { limit: 4 })
+    );
     (all[0].status, all[1].status) = (Planning, Applied);
     all[1].act = Act::Nothing;
     (all[2].status, all[3].status) = (Failed, Going);
@@ -112,9 +122,9 @@ fn what_is_replaced_waits_for_what_goes_for_good() {
     ];
     let now = check(Status::Deploying, &all, &["top"], None);
     let waits = [
-        (0, "Waits until mid is gone, which needs it.".to_owned()),
-        (1, "Waits until top is gone, which needs it.".to_owned()),
-        (3, "Waits until everything else is made.".to_owned()),
+        (0, resource::Reason::DependentExists { resource: "mid".into(), failed: false }),
+        (1, resource::Reason::DependentExists { resource: "top".into(), failed: false }),
+        (3, resource::Reason::AwaitingOthers),
     ];
     assert_eq!(now.waits, waits);
     all.remove(2);
@@ -152,10 +162,10 @@ fn a_failure_to_go_keeps_what_it_needs_and_nothing_else() {
         resource("other", &[], Act::Destroy, Pending),
     ];
     let now = check(Status::Deploying, &all, &["other"], None);
-    let why = "Waits until user is gone, which needs it, and failed.";
-    assert_eq!(now.waits, [(0, why.to_owned())]);
+    let why = resource::Reason::DependentExists { resource: "user".into(), failed: true };
+    assert_eq!(now.waits, [(0, why)]);
     let now = check(Status::Deploying, &all[..2], &[], Some(Status::Failed));
-    assert!(now.outcome.unwrap().1.starts_with("user failed: no."));
+    assert_eq!(now.outcome.unwrap().1, self::failed("user"));
 }
 
 #[test]
@@ -169,7 +179,7 @@ fn a_cancelled_one_begins_nothing_and_says_what_is_left() {
     ];
     let now = turn(&cancelled, &all, 8);
     assert_eq!((now.begin, now.waits), (vec![], vec![]));
-    assert!(now.outcome.unwrap().1.starts_with("Cancelled; 2 of 3 not done."));
+    assert_eq!(now.outcome.unwrap().1, Reason::Cancelled { left: Some(2) });
     // It came too late: all is done.
     for one in &mut all {
         (one.act, one.status) = (Act::Nothing, Applied);

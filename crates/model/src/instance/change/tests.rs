@@ -27,7 +27,7 @@ fn running(status: Status) -> Instance {
 fn after(
     seen: &Instance,
     change: &Change,
-) -> Result<(Instance, Option<(Status, String)>), Refused> {
+) -> Result<(Instance, Option<(Status, Reason)>), Refused> {
     let catalog = Catalog::built_in();
     let offers = [offered("op-1", true), offered("op-2", true), offered("op-3", false)];
     let kind = catalog.kind("kafka").unwrap();

@@ -97,6 +97,7 @@ mod tests {
             at: "2026-01-02T03:04:05Z".parse().unwrap(),
             status: "running".into(),
             status_reason: "1 of 4 replicas run.".into(),
+            reason_code: "CapacityReserved".into(),
             replicas: replicas.into(),
         };
         let want = "\

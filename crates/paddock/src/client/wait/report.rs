@@ -124,6 +124,7 @@ pub(super) mod tests {
             number,
             status: status.into(),
             status_reason: reason.into(),
+            reason_code: String::new(),
             cluster_id: None,
             node: None,
             endpoints: Vec::new(),
