@@ -10,10 +10,11 @@ use axum::http::{Extensions, HeaderMap, header};
 use base::entropy;
 use data_encoding::BASE64;
 use engine::instance::asking::Asker;
-use model::ClusterId;
 use model::cluster::Cluster;
 use model::event::Actor;
+use model::reason::By;
 use model::user::{Access, Role, User};
+use model::{ClusterId, OrganizationId};
 use store::{Scope, agent_token, token};
 
 use crate::oidc::{self, Foreign};
@@ -63,6 +64,16 @@ impl Caller {
         Asker { user: &self.user, account }
     }
 
+    /// The caller as the one who deletes what belongs to this organization.
+    pub(crate) fn deletes_of(&self, organization: OrganizationId) -> By {
+        let name = self.user.username.clone();
+        if organization == self.user.organization_id {
+            By::User { name }
+        } else {
+            By::Administrator { name: Some(name) }
+        }
+    }
+
     /// A shared cluster is everybody's to see and the administrator's to change.
     pub(crate) fn may_change(&self, cluster: &Cluster) -> Result<(), Problem> {
         if cluster.organization_id.is_some() || self.is_admin() {
@@ -105,6 +116,17 @@ impl FromRequestParts<App> for Caller {
             return by_password(app, value, address(&parts.extensions)).await;
         }
         Err(Problem::unauthenticated("Only the schemes Bearer and Basic are understood."))
+    }
+}
+
+/// The server, and who calls it: what nearly every handler takes.
+pub(crate) struct Call<C = Caller>(pub(crate) App, pub(crate) C);
+
+impl<C: FromRequestParts<App>> FromRequestParts<App> for Call<C> {
+    type Rejection = C::Rejection;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, C::Rejection> {
+        Ok(Self(app.clone(), C::from_request_parts(parts, app).await?))
     }
 }
 

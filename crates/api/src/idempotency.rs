@@ -25,6 +25,8 @@ pub(crate) struct Once {
     key: Option<String>,
     /// What is asked for, as a hash: the same key can't mean two things.
     request: String,
+    /// The status of the first answer.
+    status: StatusCode,
 }
 
 /// What the middleware found out about the body.
@@ -52,19 +54,25 @@ impl<S: Send + Sync> FromRequestParts<S> for Once {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let request = parts.extensions.get::<Digest>().map(|d| d.0.clone()).unwrap_or_default();
+        let status = StatusCode::CREATED;
         let Some(value) = parts.headers.get(&HEADER) else {
-            return Ok(Self { key: None, request });
+            return Ok(Self { key: None, request, status });
         };
         let key = value.to_str().unwrap_or_default().trim();
         if key.is_empty() || key.len() > 255 {
             let detail = "Idempotency-Key must have 1 to 255 visible ASCII characters.";
             return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
         }
-        Ok(Self { key: Some(key.to_owned()), request })
+        Ok(Self { key: Some(key.to_owned()), request, status })
     }
 }
 
 impl Once {
+    /// Answers 202 instead of 201: what is asked for takes its time.
+    pub(crate) fn accepted(self) -> Self {
+        Self { status: StatusCode::ACCEPTED, ..self }
+    }
+
     /// The answer of before, if this was done already.
     pub(crate) async fn replay(
         &self,
@@ -90,24 +98,11 @@ impl Once {
         self.finish_showing(app, tx, by, body, body, headers).await
     }
 
-    /// The same for what is asked for and takes its time: 202.
-    pub(crate) async fn accept(
-        self,
-        app: &App,
-        tx: Tx,
-        by: &Caller,
-        body: &impl Serialize,
-        headers: impl axum::response::IntoResponseParts,
-    ) -> Result<Response, Problem> {
-        let body = serde_json::to_string(body).expect("answers are plain data");
-        self.end(app, tx, by, (StatusCode::ACCEPTED, body.clone(), body), headers).await
-    }
-
     /// The same, for an answer that shows more than may be kept.
     pub(crate) async fn finish_showing(
         self,
         app: &App,
-        tx: Tx,
+        mut tx: Tx,
         by: &Caller,
         kept: &impl Serialize,
         shown: &impl Serialize,
@@ -115,17 +110,7 @@ impl Once {
     ) -> Result<Response, Problem> {
         let kept = serde_json::to_string(kept).expect("answers are plain data");
         let shown = serde_json::to_string(shown).expect("answers are plain data");
-        self.end(app, tx, by, (StatusCode::CREATED, kept, shown), headers).await
-    }
-
-    async fn end(
-        self,
-        app: &App,
-        mut tx: Tx,
-        by: &Caller,
-        (status, kept, shown): (StatusCode, String, String),
-        headers: impl axum::response::IntoResponseParts,
-    ) -> Result<Response, Problem> {
+        let status = self.status;
         if let Some(key) = &self.key {
             let owner = by.user.id.to_string();
             let request = self.request.clone();

@@ -3,6 +3,8 @@
 //! A handler's error becomes a [`Problem`]; it is written out in one place, by the middleware in
 //! `observe`, which also knows the request's id.
 
+use std::collections::BTreeMap;
+
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use model::Invalid;
@@ -151,11 +153,7 @@ impl From<store::Error> for Problem {
             Invalid(invalid) => invalid.into(),
             Unavailable(cause) => {
                 tracing::warn!(cause, "the store is not available");
-                let problem = Self::new(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    "The database does not answer right now; try again in a moment.",
-                );
-                Self { retry_after_secs: Some(1), ..problem }
+                Self::unavailable("The database does not answer right now; try again in a moment.")
             }
             Broken(cause) => {
                 tracing::error!(cause, "the store failed");
@@ -192,12 +190,19 @@ impl IntoResponse for Problem {
 }
 
 impl utoipa::IntoResponses for Problem {
-    fn responses() -> std::collections::BTreeMap<String, RefOr<utoipa::openapi::Response>> {
-        let schema = Ref::from_schema_name("Problem");
-        let content = ContentBuilder::new().schema(Some(schema)).build();
-        let response = ResponseBuilder::new()
-            .description("What went wrong, and what to do about it.")
-            .content("application/problem+json", content);
-        ResponsesBuilder::new().response("default", response).build().responses
+    fn responses() -> Documented {
+        default_response("Problem", "application/problem+json")
     }
+}
+
+/// Responses as OpenAPI documents have them, by status.
+pub(crate) type Documented = BTreeMap<String, RefOr<utoipa::openapi::Response>>;
+
+/// Documents the answer to any failure.
+pub(crate) fn default_response(schema: &str, content_type: &str) -> Documented {
+    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(schema))).build();
+    let response = ResponseBuilder::new()
+        .description("What went wrong, and what to do about it.")
+        .content(content_type, content);
+    ResponsesBuilder::new().response("default", response).build().responses
 }

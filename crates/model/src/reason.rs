@@ -38,13 +38,36 @@ pub trait Coded: Display + Default + Serialize + DeserializeOwned {
     }
 }
 
-/// Makes a `Reason` [`Coded`]; names the variants that pass on another reason.
-macro_rules! coded {
-    ($($passed_on:pat => $inner:ident),* $(,)?) => {
+/// Defines a subject's `Reason`: its own variants, those that all reasons have, and which variants pass
+/// on another reason.
+macro_rules! reason {
+    ($(#[$doc:meta])* enum { $($variants:tt)* } $(passes on $($passed:pat => $inner:ident),+)?) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[derive(strum::IntoStaticStr, strum::VariantNames, thiserror::Error)]
+        #[serde(tag = "code")]
+        pub enum Reason {
+            /// Nothing to add to the status.
+            #[default]
+            #[error("")]
+            AsExpected,
+            $($variants)*
+            /// A message without a code: of an old row, of an agent, of an external system.
+            #[error("{}", $crate::reason::sentence(message))]
+            Reported {
+                /// The message.
+                message: String,
+            },
+            /// A reason of a newer version.
+            #[error("{0}")]
+            #[serde(untagged)]
+            Unknown($crate::reason::Unknown),
+        }
+
         impl $crate::reason::Coded for Reason {
             fn code(&self) -> &str {
                 match self {
-                    $($passed_on => $inner.code(),)*
+                    $($($passed => $inner.code(),)+)?
                     Self::Unknown(other) => &other.code,
                     other => other.into(),
                 }
@@ -56,7 +79,7 @@ macro_rules! coded {
         }
     };
 }
-pub(crate) use coded;
+pub(crate) use reason;
 
 /// A reason of a newer version: kept as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -20,6 +20,7 @@ mod invite;
 mod lines;
 mod login;
 mod names;
+mod operation_log;
 mod org;
 mod page;
 mod parse;

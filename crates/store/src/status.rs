@@ -367,7 +367,8 @@ pub(crate) async fn settle(
     }
     let sql = sql!(
         "UPDATE deployment SET status = $2, status_reason = $3, placed_on = $4, node = $5, ",
-        "endpoints = $6, started_at = $7, updated_at = $8, reason_code = $9 WHERE id = $1"
+        "endpoints = $6, started_at = $7, updated_at = $8, reason_code = $9 ",
+        "WHERE id = $1 AND deleted_at IS NULL"
     );
     let (status, reason, endpoints) = (now.status, &now.reason, Json(&now.endpoints));
     let code = reason.code();
@@ -382,7 +383,10 @@ pub(crate) async fn settle(
         now.updated_at,
         code
     ];
-    tx.run(sql, params).await?;
+    if tx.run(sql, params).await? == 0 {
+        tx.poison();
+        return Err(Error::not_found("deployment", now.id));
+    }
     crate::deployment::append(tx, &now, change).await?;
     Ok(now)
 }

@@ -9,7 +9,7 @@ pub(crate) mod object;
 use std::sync::{Arc, OnceLock};
 
 use axum::Json as Answer;
-use axum::extract::{FromRequestParts, Path, Request, State};
+use axum::extract::{FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
@@ -21,10 +21,10 @@ use store::Scope;
 use store::instance::search::{Search, count, list};
 
 use super::Error;
-use super::instance::{InstancePath, KindPath, Wants, expr, order};
+use super::instance::{InstancePath, KindPath, Wants, expr, find, order};
 use super::tenant::{Of, parameter};
 use super::wire::{Async, List, Origin, Paging, Params};
-use crate::caller::{Caller, From, authorization};
+use crate::caller::{Call, Caller, From, authorization};
 use crate::instance::take;
 use crate::{App, oidc};
 use object::AdminInstance;
@@ -112,8 +112,7 @@ fn may(method: &Method, kind: &Kind, roles: &[String]) -> bool {
     params(KindPath, Paging, Wants),
     responses((status = 200, body = List<AdminInstance>, description = "One page"), Error))]
 pub(crate) async fn admin_instance_list(
-    State(app): State<App>,
-    admin: Admin,
+    Call(app, admin): Call<Admin>,
     params: Params,
     origin: Origin,
 ) -> Result<Answer<List<AdminInstance>>, Error> {
@@ -133,25 +132,19 @@ pub(crate) async fn admin_instance_list(
     params(InstancePath),
     responses((status = 200, body = AdminInstance, description = "The instance"), Error))]
 pub(crate) async fn admin_instance_get(
-    State(app): State<App>,
-    admin: Admin,
+    Call(app, admin): Call<Admin>,
     Path(path): Path<InstancePath>,
     origin: Origin,
 ) -> Result<Answer<AdminInstance>, Error> {
-    let (kind, id) = (&admin.kind, path.id()?);
-    let found = store::instance::get(&mut app.db.read().await?, Scope::All, id).await?;
-    if found.kind != kind.name {
-        return Err(Error::not_found("instance", &id.to_string()));
-    }
-    Ok(Answer(AdminInstance::new(kind, &origin, found)))
+    let found = find(&app, Scope::All, &admin.kind, &path).await?;
+    Ok(Answer(AdminInstance::new(&admin.kind, &origin, found)))
 }
 
 /// Deletes an instance of any organization.
 #[utoipa::path(delete, path = "/api/{api}/v1/admin/{plural}/{id}", tag = "administrators",
     params(InstancePath, Async), responses((status = 202, description = "On its way out"), Error))]
 pub(crate) async fn admin_instance_delete(
-    State(app): State<App>,
-    admin: Admin,
+    Call(app, admin): Call<Admin>,
     Path(path): Path<InstancePath>,
     params: Params,
 ) -> Result<StatusCode, Error> {

@@ -12,7 +12,7 @@ pub(crate) mod verification;
 use std::sync::Arc;
 
 use axum::Json as Answer;
-use axum::extract::{FromRequestParts, State};
+use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
@@ -29,7 +29,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::Error;
 use super::tenant::{Of, parameter};
-use crate::caller::authorization;
+use crate::caller::{Call, authorization};
 use crate::{App, oidc};
 
 /// Which cluster, of whose agents.
@@ -211,8 +211,7 @@ pub(crate) struct Observability {
     security(("cluster_token" = [])),
     responses((status = 200, body = AgentCluster, description = "The cluster"), Error))]
 pub(crate) async fn agent_cluster_get(
-    State(app): State<App>,
-    agent: Agent,
+    Call(app, agent): Call<Agent>,
 ) -> Result<Answer<AgentCluster>, Error> {
     let mut read = app.db.read().await?;
     let on = store::cluster::get(&mut read, Scope::All, agent.cluster.id).await?;

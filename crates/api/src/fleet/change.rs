@@ -1,7 +1,7 @@
 //! Changing an instance: its owner, and whether its clients must sign in again.
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -11,7 +11,7 @@ use super::instance::InstancePath;
 use super::object::Instance;
 use super::tenant::Tenant;
 use super::wire::Origin;
-use crate::App;
+use crate::caller::Call;
 use crate::instance::{Change, change, may_change, take};
 
 /// What of an instance shall change. Other fields are ignored.
@@ -28,8 +28,7 @@ pub(crate) struct InstanceChange {
     request_body = InstanceChange,
     responses((status = 200, body = Instance, description = "Changed"), Error))]
 pub(crate) async fn instance_update(
-    State(app): State<App>,
-    tenant: Tenant,
+    Call(app, tenant): Call<Tenant>,
     Path(path): Path<InstancePath>,
     origin: Origin,
     Json(body): Json<InstanceChange>,

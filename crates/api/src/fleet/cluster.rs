@@ -7,7 +7,7 @@ mod register;
 use std::time::Duration;
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use base::entropy;
 use model::cluster::Cluster;
@@ -24,6 +24,7 @@ use super::error::ApiPath;
 use super::tenant::Tenant;
 use super::wire::{Async, List, Origin, Params};
 use crate::App;
+use crate::caller::Call;
 use object::{AddonParameters, EnterpriseCluster};
 use register::Registration;
 
@@ -80,8 +81,7 @@ async fn find(app: &App, tenant: &Tenant, id: &str) -> Result<Cluster, Error> {
 #[utoipa::path(get, path = "/api/{api}/v1/clusters", tag = "clusters", params(ApiPath),
     responses((status = 200, body = List<EnterpriseCluster>, description = "All of them"), Error))]
 pub(crate) async fn enterprise_cluster_list(
-    State(app): State<App>,
-    tenant: Tenant,
+    Call(app, tenant): Call<Tenant>,
 ) -> Result<Answer<List<EnterpriseCluster>>, Error> {
     admitted(&app, &tenant).await?;
     let own = tenant.caller.user.organization_id;
@@ -95,8 +95,7 @@ pub(crate) async fn enterprise_cluster_list(
     request_body = Registration,
     responses((status = 200, body = EnterpriseCluster, description = "Registered"), Error))]
 pub(crate) async fn enterprise_cluster_register(
-    State(app): State<App>,
-    tenant: Tenant,
+    Call(app, tenant): Call<Tenant>,
     Origin(origin): Origin,
     Json(body): Json<Registration>,
 ) -> Result<Answer<EnterpriseCluster>, Error> {
@@ -129,8 +128,7 @@ fn taken(error: store::Error) -> Error {
 #[utoipa::path(get, path = "/api/{api}/v1/clusters/{id}", tag = "clusters", params(ClusterPath),
     responses((status = 200, body = EnterpriseCluster, description = "The cluster"), Error))]
 pub(crate) async fn enterprise_cluster_get(
-    State(app): State<App>,
-    tenant: Tenant,
+    Call(app, tenant): Call<Tenant>,
     Path(path): Path<ClusterPath>,
 ) -> Result<Answer<EnterpriseCluster>, Error> {
     admitted(&app, &tenant).await?;
@@ -142,8 +140,7 @@ pub(crate) async fn enterprise_cluster_get(
 #[utoipa::path(delete, path = "/api/{api}/v1/clusters/{id}", tag = "clusters",
     params(ClusterPath, Async), responses((status = 202, description = "On its way out"), Error))]
 pub(crate) async fn enterprise_cluster_deregister(
-    State(app): State<App>,
-    tenant: Tenant,
+    Call(app, tenant): Call<Tenant>,
     Path(path): Path<ClusterPath>,
     params: Params,
 ) -> Result<StatusCode, Error> {
@@ -171,8 +168,7 @@ pub(crate) async fn enterprise_cluster_deregister(
     params(ClusterPath),
     responses((status = 200, body = AddonParameters, description = "With a new secret"), Error))]
 pub(crate) async fn enterprise_cluster_parameters(
-    State(app): State<App>,
-    tenant: Tenant,
+    Call(app, tenant): Call<Tenant>,
     Path(path): Path<ClusterPath>,
     Origin(origin): Origin,
 ) -> Result<Answer<AddonParameters>, Error> {

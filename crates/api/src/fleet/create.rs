@@ -1,7 +1,6 @@
 //! Asking for an instance.
 
 use axum::Json as Answer;
-use axum::extract::State;
 use axum::http::StatusCode;
 use engine::instance::asking;
 use model::kind::Kind;
@@ -14,7 +13,7 @@ use super::instance::KindPath;
 use super::object::Instance;
 use super::tenant::Tenant;
 use super::wire::{Async, Origin, Params};
-use crate::App;
+use crate::caller::Call;
 use crate::instance::Wanted;
 
 /// An instance to make. What is left out or empty is chosen; what the kind does not offer is ignored.
@@ -68,8 +67,7 @@ impl NewInstance {
     request_body = NewInstance,
     responses((status = 202, body = Instance, description = "Asked for"), Error))]
 pub(crate) async fn instance_create(
-    State(app): State<App>,
-    tenant: Tenant,
+    Call(app, tenant): Call<Tenant>,
     params: Params,
     origin: Origin,
     Json(body): Json<NewInstance>,

@@ -12,12 +12,12 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use model::kind::{Kind, MultiAz};
 use serde::{Deserialize, Serialize};
-use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder, ResponsesBuilder};
 use utoipa::{IntoParams, ToSchema};
 
 use super::tenant::Of;
 use super::wire::{List, Paging, Params};
 use crate::Problem;
+use crate::problem::{Documented, default_response};
 
 use catalogue::{CATALOGUE, INTERNAL, entry};
 
@@ -172,13 +172,8 @@ impl IntoResponse for Error {
 }
 
 impl utoipa::IntoResponses for Error {
-    fn responses() -> std::collections::BTreeMap<String, RefOr<utoipa::openapi::Response>> {
-        let schema = Ref::from_schema_name("Error");
-        let content = ContentBuilder::new().schema(Some(schema)).build();
-        let response = ResponseBuilder::new()
-            .description("What went wrong, and what to do about it.")
-            .content("application/json", content);
-        ResponsesBuilder::new().response("default", response).build().responses
+    fn responses() -> Documented {
+        default_response("Error", "application/json")
     }
 }
 

@@ -1,13 +1,14 @@
 //! Instances: listing, reading and deleting them.
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use model::InstanceId;
 use model::kind::Kind;
 use model::reason::By;
 use model::search::{self, Direction, Expr};
 use serde::Deserialize;
+use store::Scope;
 use store::instance::search::{Search, count, list};
 use utoipa::IntoParams;
 
@@ -16,6 +17,7 @@ use super::object::Instance;
 use super::tenant::Tenant;
 use super::wire::{Async, List, Origin, Paging, Params};
 use crate::App;
+use crate::caller::Call;
 use crate::instance::{may_change, take};
 
 /// Which kind of which API.
@@ -50,6 +52,21 @@ impl InstancePath {
     }
 }
 
+/// The instance of this kind that is named, if it is in the scope.
+pub(super) async fn find(
+    app: &App,
+    scope: Scope,
+    kind: &Kind,
+    path: &InstancePath,
+) -> Result<model::instance::Instance, Error> {
+    let id = path.id()?;
+    let found = store::instance::get(&mut app.db.read().await?, scope, id).await?;
+    if found.kind == kind.name {
+        return Ok(found);
+    }
+    Err(Error::not_found("instance", &path.id))
+}
+
 /// Which instances are wanted, in which order.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -66,8 +83,7 @@ pub(crate) struct Wants {
 #[utoipa::path(get, path = "/api/{api}/v1/{plural}", tag = "instances", params(KindPath, Paging, Wants),
     responses((status = 200, body = List<Instance>, description = "One page"), Error))]
 pub(crate) async fn instance_list(
-    State(app): State<App>,
-    tenant: Tenant,
+    Call(app, tenant): Call<Tenant>,
     params: Params,
     origin: Origin,
 ) -> Result<Answer<List<Instance>>, Error> {
@@ -107,26 +123,19 @@ pub(super) fn order(kind: &Kind, params: &Params) -> Result<Vec<(String, Directi
 #[utoipa::path(get, path = "/api/{api}/v1/{plural}/{id}", tag = "instances", params(InstancePath),
     responses((status = 200, body = Instance, description = "The instance"), Error))]
 pub(crate) async fn instance_get(
-    State(app): State<App>,
-    tenant: Tenant,
+    Call(app, tenant): Call<Tenant>,
     Path(path): Path<InstancePath>,
     origin: Origin,
 ) -> Result<Answer<Instance>, Error> {
-    let (kind, id) = (&tenant.kind, path.id()?);
-    let mut read = app.db.read().await?;
-    let found = store::instance::get(&mut read, tenant.caller.own(), id).await?;
-    if found.kind != kind.name {
-        return Err(Error::not_found("instance", &path.id));
-    }
-    Ok(Answer(Instance::new(kind, &origin, found)))
+    let found = find(&app, tenant.caller.own(), &tenant.kind, &path).await?;
+    Ok(Answer(Instance::new(&tenant.kind, &origin, found)))
 }
 
 /// Deletes an instance. Follow its status: when it is gone, it is not found any more.
 #[utoipa::path(delete, path = "/api/{api}/v1/{plural}/{id}", tag = "instances",
     params(InstancePath, Async), responses((status = 202, description = "On its way out"), Error))]
 pub(crate) async fn instance_delete(
-    State(app): State<App>,
-    tenant: Tenant,
+    Call(app, tenant): Call<Tenant>,
     Path(path): Path<InstancePath>,
     params: Params,
 ) -> Result<StatusCode, Error> {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use model::instance::Instance;
@@ -15,10 +15,11 @@ use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::Error;
-use super::instance::InstancePath;
+use super::instance::{InstancePath, find};
 use super::tenant::Tenant;
 use super::wire::Params;
 use crate::App;
+use crate::caller::Call;
 use crate::metrics_backend::{Range, Series, Wanted};
 
 /// The labels that users see.
@@ -125,8 +126,7 @@ pub(crate) struct ValueAt {
     params(InstancePath, Filters),
     responses((status = 200, body = InstantList, description = "The series"), Error))]
 pub(crate) async fn metrics_query(
-    State(app): State<App>,
-    tenant: Tenant,
+    Call(app, tenant): Call<Tenant>,
     Path(path): Path<InstancePath>,
     params: Params,
 ) -> Result<Answer<InstantList>, Error> {
@@ -145,8 +145,7 @@ pub(crate) async fn metrics_query(
     params(InstancePath, Over, Filters),
     responses((status = 200, body = RangeList, description = "The series"), Error))]
 pub(crate) async fn metrics_query_range(
-    State(app): State<App>,
-    tenant: Tenant,
+    Call(app, tenant): Call<Tenant>,
     Path(path): Path<InstancePath>,
     params: Params,
 ) -> Result<Answer<RangeList>, Error> {
@@ -168,8 +167,7 @@ pub(crate) async fn metrics_query_range(
     responses((status = 200, body = String, content_type = "text/plain", description = "All of them"),
         Error))]
 pub(crate) async fn metrics_federate(
-    State(app): State<App>,
-    tenant: Tenant,
+    Call(app, tenant): Call<Tenant>,
     Path(path): Path<InstancePath>,
 ) -> Result<Response, Error> {
     let of = visible(&app, &tenant, &path).await?;
@@ -181,12 +179,7 @@ pub(crate) async fn metrics_federate(
 /// The instance, if the caller may see it and its kind has metrics.
 async fn visible(app: &App, tenant: &Tenant, path: &InstancePath) -> Result<Instance, Error> {
     tenant.must_offer(tenant.kind.offers.metrics, "metrics")?;
-    let id = path.id()?;
-    let found = store::instance::get(&mut app.db.read().await?, tenant.caller.own(), id).await?;
-    if found.kind == tenant.kind.name {
-        return Ok(found);
-    }
-    Err(Error::not_found("instance", &id.to_string()))
+    find(app, tenant.caller.own(), &tenant.kind, path).await
 }
 
 /// Names that are wanted. What is no name matches nothing, and nothing else either.

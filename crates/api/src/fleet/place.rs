@@ -1,7 +1,7 @@
 //! Where instances can be had: cloud providers, and their regions with what still fits.
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use model::kind::{InstanceType, Kind, Region};
 use serde::{Deserialize, Serialize};
 use store::{Read, account};
@@ -11,7 +11,7 @@ use super::Error;
 use super::error::ApiPath;
 use super::tenant::Tenant;
 use super::wire::List;
-use crate::App;
+use crate::caller::Call;
 use crate::instance::region_holder;
 
 /// A cloud provider.
@@ -87,8 +87,7 @@ pub(crate) async fn cloud_provider_list(tenant: Tenant) -> Answer<List<CloudProv
     params(CloudPath),
     responses((status = 200, body = List<CloudRegion>, description = "All of them"), Error))]
 pub(crate) async fn region_list(
-    State(app): State<App>,
-    tenant: Tenant,
+    Call(app, tenant): Call<Tenant>,
     Path(path): Path<CloudPath>,
 ) -> Result<Answer<List<CloudRegion>>, Error> {
     let kind = &tenant.kind;

@@ -1,6 +1,6 @@
 //! Promoting an instance: from trying it to paying for it.
 
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use model::instance::{self, Status};
 use model::kind::Kind;
@@ -14,7 +14,7 @@ use super::body::Json;
 use super::instance::InstancePath;
 use super::tenant::Tenant;
 use super::wire::{Async, Params};
-use crate::App;
+use crate::caller::Call;
 use crate::instance::{Promotion, may_change, promote, take};
 
 /// The billing model that can be promoted from.
@@ -59,8 +59,7 @@ impl PromotionRequest {
     params(InstancePath, Async), request_body = PromotionRequest,
     responses((status = 202, description = "Asked for"), Error))]
 pub(crate) async fn instance_promote(
-    State(app): State<App>,
-    tenant: Tenant,
+    Call(app, tenant): Call<Tenant>,
     Path(path): Path<InstancePath>,
     params: Params,
     Json(body): Json<PromotionRequest>,

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use axum::Json as Answer;
-use axum::extract::State;
 use model::kind::Kind;
 use serde::Serialize;
 use store::Read;
@@ -13,7 +12,7 @@ use super::Error;
 use super::error::ApiPath;
 use super::place::{fitting, of_region};
 use super::tenant::{Of, Tenant};
-use crate::App;
+use crate::caller::Call;
 
 /// The API of a kind.
 #[derive(Serialize, ToSchema)]
@@ -101,8 +100,7 @@ pub(crate) struct Room {
 #[utoipa::path(get, path = "/api/{api}/v1/status", tag = "places", params(ApiPath),
     responses((status = 200, body = BTreeMap<String, Room>, description = "By the name for many"), Error))]
 pub(crate) async fn status_get(
-    State(app): State<App>,
-    tenant: Tenant,
+    Call(app, tenant): Call<Tenant>,
 ) -> Result<Answer<BTreeMap<String, Room>>, Error> {
     let kind = &tenant.kind;
     tenant.must_offer(kind.offers.status, "status")?;

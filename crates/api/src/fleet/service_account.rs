@@ -2,7 +2,7 @@
 //! as hashes.
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use base::entropy;
 use model::Time;
@@ -17,6 +17,7 @@ use super::error::ApiPath;
 use super::tenant::Tenant;
 use super::wire::{Paging, Params};
 use crate::App;
+use crate::caller::Call;
 
 const PREFIX: &str = "srvc-acct-";
 const NAME_MAX: usize = 50;
@@ -112,8 +113,7 @@ pub(crate) struct ByClient {
     params(ApiPath, Paging, ByClient),
     responses((status = 200, body = ServiceAccountList, description = "One page"), Error))]
 pub(crate) async fn service_account_list(
-    State(app): State<App>,
-    tenant: Tenant,
+    Call(app, tenant): Call<Tenant>,
     params: Params,
 ) -> Result<Answer<ServiceAccountList>, Error> {
     offered(&tenant)?;
@@ -139,8 +139,7 @@ pub(crate) async fn service_account_list(
     params(ApiPath), request_body = NewServiceAccount,
     responses((status = 202, body = ServiceAccount, description = "Made"), Error))]
 pub(crate) async fn service_account_create(
-    State(app): State<App>,
-    tenant: Tenant,
+    Call(app, tenant): Call<Tenant>,
     Json(body): Json<NewServiceAccount>,
 ) -> Result<(StatusCode, Answer<ServiceAccount>), Error> {
     offered(&tenant)?;
@@ -170,8 +169,7 @@ pub(crate) async fn service_account_create(
     params(AccountPath),
     responses((status = 200, body = ServiceAccount, description = "The account"), Error))]
 pub(crate) async fn service_account_get(
-    State(app): State<App>,
-    tenant: Tenant,
+    Call(app, tenant): Call<Tenant>,
     Path(path): Path<AccountPath>,
 ) -> Result<Answer<ServiceAccount>, Error> {
     let found = find(&app, &tenant, &path.id).await?;
@@ -186,8 +184,7 @@ pub(crate) async fn service_account_get(
 #[utoipa::path(delete, path = "/api/{api}/v1/service_accounts/{id}", tag = "service accounts",
     params(AccountPath), responses((status = 204, description = "Deleted"), Error))]
 pub(crate) async fn service_account_delete(
-    State(app): State<App>,
-    tenant: Tenant,
+    Call(app, tenant): Call<Tenant>,
     Path(path): Path<AccountPath>,
 ) -> Result<StatusCode, Error> {
     let found = find_to_change(&app, &tenant, &path.id).await?;
@@ -202,8 +199,7 @@ pub(crate) async fn service_account_delete(
     tag = "service accounts", params(AccountPath),
     responses((status = 200, body = ServiceAccount, description = "With its new secret"), Error))]
 pub(crate) async fn service_account_reset(
-    State(app): State<App>,
-    tenant: Tenant,
+    Call(app, tenant): Call<Tenant>,
     Path(path): Path<AccountPath>,
 ) -> Result<Answer<ServiceAccount>, Error> {
     let found = find_to_change(&app, &tenant, &path.id).await?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use model::cluster::{self, NewCluster, Provider, Settings, Status};
 use model::reason::Coded as _;
@@ -13,10 +13,10 @@ use store::Read;
 use utoipa::ToSchema;
 use wire::amount::{Amount, Capacity, capacities};
 
+use crate::Problem;
 use crate::body::Json;
-use crate::caller::Caller;
+use crate::caller::{Call, Caller};
 use crate::page::{Numbered, NumberedList, Query, id};
-use crate::{App, Problem};
 
 /// A cluster to create.
 #[derive(Deserialize, ToSchema)]
@@ -90,8 +90,7 @@ pub(super) async fn find(
 #[utoipa::path(get, path = "/cluster/", tag = "cluster", params(Numbered),
     responses((status = 200, body = NumberedList<Shown>, description = "One page"), Problem))]
 pub(crate) async fn cluster_list(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Query(numbered): Query<Numbered>,
 ) -> Result<Answer<NumberedList<Shown>>, Problem> {
     let page = numbered.page()?;
@@ -107,8 +106,7 @@ pub(crate) async fn cluster_list(
 #[utoipa::path(put, path = "/cluster/", tag = "cluster", request_body = Wanted,
     responses((status = 201, body = Shown, description = "Created"), Problem))]
 pub(crate) async fn cluster_create(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Json(wanted): Json<Wanted>,
 ) -> Result<(StatusCode, Answer<Shown>), Problem> {
     let new = NewCluster {
@@ -133,8 +131,7 @@ pub(crate) async fn cluster_create(
     params(("id" = String, Path, description = "Its id")),
     responses((status = 200, body = Shown, description = "The cluster"), Problem))]
 pub(crate) async fn cluster_show(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<Answer<Shown>, Problem> {
     let found = find(&mut app.db.read().await?, &caller, &text).await?;
@@ -146,8 +143,7 @@ pub(crate) async fn cluster_show(
     params(("id" = String, Path, description = "Its id")),
     responses((status = 202, body = Shown, description = "Gone"), Problem))]
 pub(crate) async fn cluster_delete(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<(StatusCode, Answer<Shown>), Problem> {
     let mut tx = app.db.begin(caller.actor()).await?;

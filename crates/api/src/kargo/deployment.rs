@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use model::deployment::{self, NewDeployment, Spec, Status};
 use model::reason::Coded as _;
@@ -16,11 +16,11 @@ use utoipa::{IntoParams, ToSchema};
 use wire::amount::Amount;
 
 use super::cluster::find;
+use crate::Problem;
 use crate::body::Json;
-use crate::caller::Caller;
+use crate::caller::Call;
 use crate::page::{Numbered, NumberedList, Query, id};
 use crate::platform::deployment::must_be_users_own;
-use crate::{App, Problem};
 
 /// How many deployments are deleted in one transaction.
 const BATCH: i64 = 100;
@@ -164,8 +164,7 @@ pub(crate) struct Deleted {
 #[utoipa::path(get, path = "/deployment/", tag = "deployment", params(Wants, Numbered),
     responses((status = 200, body = NumberedList<Shown>, description = "One page"), Problem))]
 pub(crate) async fn deployment_list(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Query(wants): Query<Wants>,
     Query(numbered): Query<Numbered>,
 ) -> Result<Answer<NumberedList<Shown>>, Problem> {
@@ -188,8 +187,7 @@ pub(crate) async fn deployment_list(
 #[utoipa::path(put, path = "/deployment/", tag = "deployment", request_body = Wanted,
     responses((status = 201, body = Shown, description = "Created"), Problem))]
 pub(crate) async fn deployment_create(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Json(wanted): Json<Wanted>,
 ) -> Result<(StatusCode, Answer<Shown>), Problem> {
     let on = wanted.cluster_id.to_string();
@@ -239,8 +237,7 @@ impl Wanted {
     params(("id" = String, Path, description = "Its id")),
     responses((status = 202, body = Shown, description = "On its way out"), Problem))]
 pub(crate) async fn deployment_delete(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<(StatusCode, Answer<Shown>), Problem> {
     let id = id("deployment", &text)?;
@@ -255,8 +252,7 @@ pub(crate) async fn deployment_delete(
 #[utoipa::path(delete, path = "/deployment/", tag = "deployment", params(OfCluster),
     responses((status = 202, body = Deleted, description = "On their way out"), Problem))]
 pub(crate) async fn deployment_delete_all(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Query(of): Query<OfCluster>,
 ) -> Result<(StatusCode, Answer<Deleted>), Problem> {
     let text = of.cluster.ok_or_else(|| {

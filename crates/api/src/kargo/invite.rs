@@ -11,7 +11,7 @@ use wire::invite::InviteStatus;
 
 use super::user::Shown;
 use crate::body::{Json, OptionalJson};
-use crate::caller::{Caller, authorization};
+use crate::caller::{Call, authorization};
 use crate::page::Query;
 use crate::platform::invite::status;
 use crate::{App, Problem, account};
@@ -63,8 +63,7 @@ pub(crate) struct Join {
 #[utoipa::path(patch, path = "/organization/invite/", tag = "invite", request_body = Option<Wanted>,
     responses((status = 201, body = Opened, description = "The code works now"), Problem))]
 pub(crate) async fn invite_open(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     OptionalJson(wanted): OptionalJson<Wanted>,
 ) -> Result<(StatusCode, Answer<Opened>), Problem> {
     let life = invite::life("expires_in", wanted.expires_in)?;

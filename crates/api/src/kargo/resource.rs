@@ -1,17 +1,17 @@
 //! A cluster's resources by hand: check, take, give back.
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use model::Resources;
 use serde::Deserialize;
 use utoipa::ToSchema;
 use wire::amount::{Amount, Availability};
 
 use super::cluster::{Shown, find};
+use crate::Problem;
 use crate::amount;
 use crate::body::Json;
-use crate::caller::Caller;
-use crate::{App, Problem};
+use crate::caller::Call;
 
 /// An amount of each resource type.
 #[derive(Deserialize, ToSchema)]
@@ -27,8 +27,7 @@ pub(crate) struct Wanted {
     params(("id" = String, Path, description = "The cluster's id")),
     responses((status = 200, body = Availability, description = "Whether it fits"), Problem))]
 pub(crate) async fn resource_check(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
     Json(wanted): Json<Wanted>,
 ) -> Result<Answer<Availability>, Problem> {
@@ -42,8 +41,7 @@ pub(crate) async fn resource_check(
     params(("id" = String, Path, description = "The cluster's id")),
     responses((status = 200, body = Shown, description = "Taken"), Problem))]
 pub(crate) async fn resource_take(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
     Json(wanted): Json<Wanted>,
 ) -> Result<Answer<Shown>, Problem> {
@@ -61,8 +59,7 @@ pub(crate) async fn resource_take(
     params(("id" = String, Path, description = "The cluster's id")),
     responses((status = 200, body = Shown, description = "Given back"), Problem))]
 pub(crate) async fn resource_give_back(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
     Json(wanted): Json<Wanted>,
 ) -> Result<Answer<Shown>, Problem> {

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use crate::account::Wanted;
 use crate::body::Json;
-use crate::caller::{Caller, From as Address};
+use crate::caller::{Call, Caller, From as Address};
 use crate::page::MAX_LIMIT;
 use crate::{App, Problem, account};
 
@@ -174,8 +174,7 @@ pub(crate) async fn user_show(caller: Caller) -> Answer<Shown> {
 #[utoipa::path(get, path = "/organization/", tag = "organization",
     responses((status = 200, body = Organization, description = "The organization"), Problem))]
 pub(crate) async fn organization_show(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
 ) -> Result<Answer<Organization>, Problem> {
     let mut read = app.db.read().await?;
     let id = caller.user.organization_id;

@@ -5,7 +5,6 @@
 use std::time::Duration;
 
 use axum::Json as Answer;
-use axum::extract::State;
 use axum::http::StatusCode;
 use base::entropy;
 use engine::agent_reports;
@@ -24,7 +23,7 @@ use wire::agent::{Heartbeat, Pulse, Report, Reports, Wish, Wishes};
 use wire::cluster::request::NewNode;
 
 use crate::body::Json;
-use crate::caller::AgentCaller;
+use crate::caller::{AgentCaller, Call};
 use crate::page::{Query, number};
 use crate::{App, Problem};
 
@@ -64,8 +63,7 @@ pub(crate) struct Asked {
 #[utoipa::path(get, path = "/api/v1/agent/desired", tag = "agents", security(("cluster_token" = [])),
     params(Asked), responses((status = 200, body = Wishes, description = "What shall be"), Problem))]
 pub(crate) async fn agent_desired(
-    State(app): State<App>,
-    agent: AgentCaller,
+    Call(app, agent): Call<AgentCaller>,
     Query(asked): Query<Asked>,
 ) -> Result<Answer<Wishes>, Problem> {
     let all = match asked.all.as_deref() {
@@ -129,8 +127,7 @@ async fn look(app: &App, cluster: ClusterId, all: bool) -> Result<Wishes, Proble
     security(("cluster_token" = [])), request_body = Reports,
     responses((status = 204, description = "Taken in"), Problem))]
 pub(crate) async fn agent_report(
-    State(app): State<App>,
-    agent: AgentCaller,
+    Call(app, agent): Call<AgentCaller>,
     Json(Reports { reports }): Json<Reports>,
 ) -> Result<StatusCode, Problem> {
     if reports.len() > MAX_REPORTS {
@@ -177,8 +174,7 @@ fn bounded(reason: Reason) -> Reason {
     security(("cluster_token" = [])), request_body = Heartbeat,
     responses((status = 200, body = Pulse, description = "Heard"), Problem))]
 pub(crate) async fn agent_heartbeat(
-    State(app): State<App>,
-    agent: AgentCaller,
+    Call(app, agent): Call<AgentCaller>,
     Json(beat): Json<Heartbeat>,
 ) -> Result<Answer<Pulse>, Problem> {
     app.pulse.count(agent.cluster, app.db.now())?;

@@ -3,15 +3,14 @@
 use std::time::Duration;
 
 use axum::Json as Answer;
-use axum::extract::State;
 use serde::Deserialize;
 use utoipa::IntoParams;
 use wire::agent::{LogAsks, LogPart, LogPartTaken};
 
+use crate::Problem;
 use crate::body::Json;
-use crate::caller::AgentCaller;
+use crate::caller::{AgentCaller, Call};
 use crate::page::{Query, number};
-use crate::{App, Problem};
 
 /// How long an agent may wait for a question.
 const MAX_WAIT_SECS: i64 = 60;
@@ -31,8 +30,7 @@ pub(crate) struct Patience {
 #[utoipa::path(get, path = "/api/v1/agent/logs", tag = "agents", security(("cluster_token" = [])),
     params(Patience), responses((status = 200, body = LogAsks, description = "Questions"), Problem))]
 pub(crate) async fn agent_log_asks(
-    State(app): State<App>,
-    agent: AgentCaller,
+    Call(app, agent): Call<AgentCaller>,
     Query(patience): Query<Patience>,
 ) -> Result<Answer<LogAsks>, Problem> {
     let wait = number("wait", patience.wait.as_deref(), 0, 0, MAX_WAIT_SECS)?;
@@ -50,8 +48,7 @@ pub(crate) async fn agent_log_asks(
     request_body = LogPart,
     responses((status = 200, body = LogPartTaken, description = "Passed on, if somebody listens"), Problem))]
 pub(crate) async fn agent_log_answer(
-    State(app): State<App>,
-    agent: AgentCaller,
+    Call(app, agent): Call<AgentCaller>,
     Json(part): Json<LogPart>,
 ) -> Result<Answer<LogPartTaken>, Problem> {
     if part.lines.len() > MAX_LINES {

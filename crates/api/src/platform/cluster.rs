@@ -6,7 +6,7 @@ pub(crate) mod provider;
 use std::collections::BTreeMap;
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use model::{ClusterId, cluster, name};
@@ -19,7 +19,7 @@ use wire::cluster::request::{ClusterChange, KubernetesChange, NewCluster, NewNod
 
 use crate::amount;
 use crate::body::Json;
-use crate::caller::Caller;
+use crate::caller::{Call, Caller};
 use crate::etag::{IfMatch, etag};
 use crate::idempotency::Once;
 use crate::page::{List, Query, Slice, flag, id};
@@ -41,8 +41,7 @@ pub(crate) struct ClusterFilter {
     params(("Idempotency-Key" = Option<String>, Header, description = "Acts once, however often it is sent")),
     responses((status = 201, body = Cluster, description = "Asked for"), Problem))]
 pub(crate) async fn cluster_create(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     once: Once,
     Json(wanted): Json<NewCluster>,
 ) -> Result<Response, Problem> {
@@ -85,8 +84,7 @@ fn checked(
 #[utoipa::path(get, path = "/api/v1/clusters", tag = "clusters", params(ClusterFilter, Slice),
     responses((status = 200, body = List<Cluster>, description = "A part of the list"), Problem))]
 pub(crate) async fn cluster_list(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Query(filter): Query<ClusterFilter>,
     Query(slice): Query<Slice>,
 ) -> Result<Answer<List<Cluster>>, Problem> {
@@ -104,8 +102,7 @@ pub(crate) async fn cluster_list(
     params(("id" = String, Path, description = "Its id")),
     responses((status = 200, body = Cluster, description = "The cluster"), Problem))]
 pub(crate) async fn cluster_get(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<impl IntoResponse + use<>, Problem> {
     let id = id("cluster", &text)?;
@@ -119,8 +116,7 @@ pub(crate) async fn cluster_get(
         ("If-Match" = Option<String>, Header, description = "Change only this version")),
     responses((status = 200, body = Cluster, description = "Changed"), Problem))]
 pub(crate) async fn cluster_update(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
     seen: IfMatch,
     Json(change): Json<ClusterChange>,
@@ -208,8 +204,7 @@ pub(crate) struct Removal {
     params(("id" = String, Path, description = "Its id"), Removal),
     responses((status = 202, body = Cluster, description = "On its way out"), Problem))]
 pub(crate) async fn cluster_delete(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
     Query(removal): Query<Removal>,
 ) -> Result<(StatusCode, Answer<Cluster>), Problem> {
@@ -225,8 +220,7 @@ pub(crate) async fn cluster_delete(
     params(("id" = String, Path, description = "Its id")), request_body = ResourceRequest,
     responses((status = 200, body = Availability, description = "Whether it fits"), Problem))]
 pub(crate) async fn capacity_check(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
     Json(wanted): Json<ResourceRequest>,
 ) -> Result<Answer<Availability>, Problem> {
@@ -241,8 +235,7 @@ pub(crate) async fn capacity_check(
     params(("id" = String, Path, description = "Its id")), request_body = ResourceRequest,
     responses((status = 200, body = Cluster, description = "Taken"), Problem))]
 pub(crate) async fn capacity_take(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
     Json(wanted): Json<ResourceRequest>,
 ) -> Result<Answer<Cluster>, Problem> {
@@ -260,8 +253,7 @@ pub(crate) async fn capacity_take(
     params(("id" = String, Path, description = "Its id")), request_body = ResourceRequest,
     responses((status = 200, body = Cluster, description = "Given back"), Problem))]
 pub(crate) async fn capacity_give_back(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
     Json(wanted): Json<ResourceRequest>,
 ) -> Result<Answer<Cluster>, Problem> {

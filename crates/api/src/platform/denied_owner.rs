@@ -1,23 +1,22 @@
 //! Users who may not have instances.
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::Response;
 use model::name;
 use wire::denied_owner::{DeniedOwner, DeniedOwners, NewDeniedOwner};
 
+use crate::Problem;
 use crate::body::Json;
-use crate::caller::Caller;
+use crate::caller::Call;
 use crate::idempotency::Once;
-use crate::{App, Problem};
 
 /// Lists the users who may not have instances. For the platform administrator.
 #[utoipa::path(get, path = "/api/v1/admin/denied-owners", tag = "admin",
     responses((status = 200, body = DeniedOwners, description = "All of them"), Problem))]
 pub(crate) async fn denied_owner_list(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
 ) -> Result<Answer<DeniedOwners>, Problem> {
     caller.must_be_admin("see who is denied")?;
     let found = store::denied_owner::list(&mut app.db.read().await?).await?;
@@ -29,8 +28,7 @@ pub(crate) async fn denied_owner_list(
     params(("Idempotency-Key" = Option<String>, Header, description = "Acts once, however often it is sent")),
     responses((status = 201, body = DeniedOwner, description = "Denied"), Problem))]
 pub(crate) async fn denied_owner_create(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     once: Once,
     Json(wanted): Json<NewDeniedOwner>,
 ) -> Result<Response, Problem> {
@@ -50,8 +48,7 @@ pub(crate) async fn denied_owner_create(
     params(("id" = String, Path, description = "The user's name")),
     responses((status = 204, description = "Not denied any more"), Problem))]
 pub(crate) async fn denied_owner_delete(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(owner): Path<String>,
 ) -> Result<StatusCode, Problem> {
     caller.must_be_admin("let users have instances")?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use model::deployment::Spec;
@@ -16,12 +16,12 @@ use wire::event::EventList;
 use wire::explain::Forecast;
 
 use super::explain::forecast;
+use crate::Problem;
 use crate::body::Json;
-use crate::caller::Caller;
+use crate::caller::Call;
 use crate::etag::{IfMatch, etag};
 use crate::idempotency::Once;
 use crate::page::{List, Query, Slice, flag, id, id_field, number};
-use crate::{App, Problem};
 
 fn checked(wanted: NewDeployment) -> Result<deployment::NewDeployment, Problem> {
     let pinned_to = wanted.cluster_id.as_deref().map(|text| id("cluster", text)).transpose()?;
@@ -60,8 +60,7 @@ pub(crate) struct DeploymentFilter {
     responses((status = 201, body = Deployment, description = "Asked for"),
         (status = 200, body = Forecast, description = "What would happen (`dry_run=true`)"), Problem))]
 pub(crate) async fn deployment_create(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     once: Once,
     Query(trial): Query<Trial>,
     Json(wanted): Json<NewDeployment>,
@@ -93,8 +92,7 @@ pub(crate) struct Trial {
 #[utoipa::path(get, path = "/api/v1/deployments", tag = "deployments", params(DeploymentFilter, Slice),
     responses((status = 200, body = List<Deployment>, description = "A part of the list"), Problem))]
 pub(crate) async fn deployment_list(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Query(filter): Query<DeploymentFilter>,
     Query(slice): Query<Slice>,
 ) -> Result<Answer<List<Deployment>>, Problem> {
@@ -113,8 +111,7 @@ pub(crate) async fn deployment_list(
     params(("id" = String, Path, description = "Its id")),
     responses((status = 200, body = Deployment, description = "The deployment"), Problem))]
 pub(crate) async fn deployment_get(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<impl IntoResponse + use<>, Problem> {
     let id = id("deployment", &text)?;
@@ -133,8 +130,7 @@ pub(crate) async fn deployment_get(
     request_body = DeploymentChange,
     responses((status = 200, body = Deployment, description = "Changed"), Problem))]
 pub(crate) async fn deployment_update(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
     seen: IfMatch,
     Json(change): Json<DeploymentChange>,
@@ -160,8 +156,7 @@ pub(crate) async fn deployment_update(
     params(("id" = String, Path, description = "Its id")),
     responses((status = 202, body = Deployment, description = "On its way out"), Problem))]
 pub(crate) async fn deployment_delete(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<(StatusCode, Answer<Deployment>), Problem> {
     let id = id("deployment", &text)?;
@@ -188,8 +183,7 @@ pub(crate) fn must_be_users_own(found: &deployment::Deployment) -> Result<(), Pr
         ("after" = Option<i64>, Query, description = "The last seq of the part before")),
     responses((status = 200, body = EventList, description = "A part of the list"), Problem))]
 pub(crate) async fn deployment_history(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
     Query(query): Query<BTreeMap<String, String>>,
 ) -> Result<Answer<EventList>, Problem> {

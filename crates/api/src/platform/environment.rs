@@ -8,7 +8,7 @@ mod shape;
 pub(crate) mod wish;
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use model::environment::{self, Status};
 use model::name;
@@ -20,7 +20,7 @@ use wire::environment::Environment;
 use wire::environment::request::{EnvironmentChange, NewEnvironment};
 
 use crate::body::Json;
-use crate::caller::Caller;
+use crate::caller::{Call, Caller};
 use crate::etag::{IfMatch, etag};
 use crate::idempotency::Once;
 use crate::page::{List, Query, Slice, flag, id};
@@ -31,8 +31,7 @@ use crate::{App, Problem};
     params(("Idempotency-Key" = Option<String>, Header, description = "Acts once, however often it is sent")),
     responses((status = 202, body = Environment, description = "Asked for"), Problem))]
 pub(crate) async fn environment_create(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     once: Once,
     Json(new): Json<NewEnvironment>,
 ) -> Result<Response, Problem> {
@@ -45,7 +44,7 @@ pub(crate) async fn environment_create(
     let made = engine::environment::create(&mut tx, owner, user, &wish, hash.as_deref()).await?;
     let generation = made.generation;
     let shown = shape::long(&mut tx, made).await?;
-    once.accept(&app, tx, &caller, &shown, etag(generation)).await
+    once.accepted().finish(&app, tx, &caller, &shown, etag(generation)).await
 }
 
 /// Which environments are wanted.
@@ -74,8 +73,7 @@ impl EnvironmentFilter {
 #[utoipa::path(get, path = "/api/v1/environments", tag = "environments", params(EnvironmentFilter, Slice),
     responses((status = 200, body = List<Environment>, description = "A part of the list"), Problem))]
 pub(crate) async fn environment_list(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Query(filter): Query<EnvironmentFilter>,
     Query(slice): Query<Slice>,
 ) -> Result<Answer<List<Environment>>, Problem> {
@@ -91,8 +89,7 @@ pub(crate) async fn environment_list(
     params(("id" = String, Path, description = "Its id")),
     responses((status = 200, body = Environment, description = "The environment"), Problem))]
 pub(crate) async fn environment_get(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<Response, Problem> {
     let id = id("environment", &text)?;
@@ -110,8 +107,7 @@ pub(crate) async fn environment_get(
     request_body = EnvironmentChange,
     responses((status = 200, body = Environment, description = "Changed"), Problem))]
 pub(crate) async fn environment_update(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
     seen: IfMatch,
     Json(change): Json<EnvironmentChange>,

@@ -4,7 +4,6 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::Json as Answer;
-use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -19,7 +18,7 @@ use tokio::sync::watch;
 use utoipa::IntoParams;
 use wire::event::{Event, EventList};
 
-use crate::caller::Caller;
+use crate::caller::{Call, Caller};
 use crate::page::{MAX_LIMIT, Query, number};
 use crate::{App, Problem};
 
@@ -71,8 +70,7 @@ impl EventFilter {
     responses((status = 200, description = "A part of the log, or the stream",
         content((EventList = "application/json"), (String = "text/event-stream"))), Problem))]
 pub(crate) async fn event_list(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     headers: HeaderMap,
     Query(query): Query<EventFilter>,
 ) -> Result<Response, Problem> {

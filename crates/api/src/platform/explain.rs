@@ -1,13 +1,13 @@
 //! Why a deployment waits, and what would happen if one were asked for.
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use model::DeploymentId;
 use model::deployment::NewDeployment;
 use model::reason::Coded as _;
 use wire::explain::{DeploymentExplanation, Forecast, ReplicaExplanation, ReplicaForecast, Viewer};
 
-use crate::caller::Caller;
+use crate::caller::{Call, Caller};
 use crate::page::id;
 use crate::{App, Problem};
 
@@ -16,8 +16,7 @@ use crate::{App, Problem};
     params(("id" = String, Path, description = "Its id")),
     responses((status = 200, body = DeploymentExplanation, description = "Why it is where it is"), Problem))]
 pub(crate) async fn deployment_explain(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<Answer<DeploymentExplanation>, Problem> {
     let id: DeploymentId = id("deployment", &text)?;

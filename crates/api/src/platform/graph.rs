@@ -1,7 +1,6 @@
 //! What depends on what, around a subject: as JSON, for Graphviz, or drawn.
 
 use axum::Json as Answer;
-use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use model::event::Kind;
@@ -12,9 +11,9 @@ use utoipa::IntoParams;
 use wire::graph::Graph;
 
 use super::search::one_of;
-use crate::caller::Caller;
+use crate::Problem;
+use crate::caller::Call;
 use crate::page::{Query, number};
-use crate::{App, Problem};
 
 const DOT: &str = "text/vnd.graphviz";
 const SVG: &str = "image/svg+xml";
@@ -53,8 +52,7 @@ enum Format {
     responses((status = 200, description = "The graph", content(
         (Graph = "application/json"), (String = "text/vnd.graphviz"), (String = "image/svg+xml"))), Problem))]
 pub(crate) async fn graph(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     headers: HeaderMap,
     Query(wanted): Query<Wanted>,
 ) -> Result<Response, Problem> {

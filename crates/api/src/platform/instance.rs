@@ -1,21 +1,20 @@
 //! Instances of managed services.
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use engine::instance::asking;
 use model::instance;
 use model::kind::Kind;
 use model::quota::Denied;
-use model::reason::By;
 use serde::Deserialize;
 use store::instance::Filter;
 use utoipa::IntoParams;
 use wire::instance::{Instance, InstanceChange, NewInstance};
 
 use crate::body::Json;
-use crate::caller::Caller;
+use crate::caller::{Call, Caller};
 use crate::etag::{IfMatch, etag};
 use crate::idempotency::Once;
 use crate::instance::{Change, Refused, Wanted, change, may_change};
@@ -125,8 +124,7 @@ async fn must_not_be_denied(app: &App, caller: &Caller) -> Result<(), Problem> {
     params(("Idempotency-Key" = Option<String>, Header, description = "Acts once, however often it is sent")),
     responses((status = 201, body = Instance, description = "Asked for"), Problem))]
 pub(crate) async fn instance_create(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     once: Once,
     Json(wanted): Json<NewInstance>,
 ) -> Result<Response, Problem> {
@@ -146,8 +144,7 @@ pub(crate) async fn instance_create(
 #[utoipa::path(get, path = "/api/v1/instances", tag = "instances", params(InstanceFilter, Slice),
     responses((status = 200, body = List<Instance>, description = "A part of the list"), Problem))]
 pub(crate) async fn instance_list(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Query(filter): Query<InstanceFilter>,
     Query(slice): Query<Slice>,
 ) -> Result<Answer<List<Instance>>, Problem> {
@@ -174,8 +171,7 @@ pub(crate) async fn instance_list(
     params(("id" = String, Path, description = "Its id")),
     responses((status = 200, body = Instance, description = "The instance"), Problem))]
 pub(crate) async fn instance_get(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<impl IntoResponse + use<>, Problem> {
     let id = id("instance", &text)?;
@@ -190,8 +186,7 @@ pub(crate) async fn instance_get(
     request_body = InstanceChange,
     responses((status = 200, body = Instance, description = "Changed"), Problem))]
 pub(crate) async fn instance_update(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
     seen: IfMatch,
     Json(wanted): Json<InstanceChange>,
@@ -216,20 +211,14 @@ pub(crate) async fn instance_update(
     params(("id" = String, Path, description = "Its id")),
     responses((status = 202, body = Instance, description = "On its way out"), Problem))]
 pub(crate) async fn instance_delete(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<(StatusCode, Answer<Instance>), Problem> {
     let id = id("instance", &text)?;
     let mut tx = app.db.begin(caller.actor()).await?;
     let found = store::instance::take(&mut tx, caller.scope(), id).await?;
     must_be_allowed(&caller, &found)?;
-    let name = caller.user.username.clone();
-    let by = if found.organization_id == caller.user.organization_id {
-        By::User { name }
-    } else {
-        By::Administrator { name: Some(name) }
-    };
+    let by = caller.deletes_of(found.organization_id);
     let leaving = store::instance::request_delete(&mut tx, caller.scope(), id, by).await?;
     tx.commit().await?;
     Ok((StatusCode::ACCEPTED, Answer(leaving.into())))

@@ -11,7 +11,7 @@ use wire::user::User;
 
 use crate::account::Wanted;
 use crate::body::{Json, OptionalJson};
-use crate::caller::Caller;
+use crate::caller::Call;
 use crate::idempotency::Once;
 use crate::page::{List, Query, Slice, id};
 use crate::{App, Problem, account};
@@ -21,8 +21,7 @@ use crate::{App, Problem, account};
     params(("Idempotency-Key" = Option<String>, Header, description = "Acts once, however often it is sent")),
     responses((status = 201, body = Invite, description = "Made"), Problem))]
 pub(crate) async fn invite_create(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     once: Once,
     OptionalJson(wanted): OptionalJson<InviteLife>,
 ) -> Result<Response, Problem> {
@@ -42,8 +41,7 @@ pub(crate) async fn invite_create(
 #[utoipa::path(get, path = "/api/v1/invites", tag = "invites", params(Slice),
     responses((status = 200, body = List<Invite>, description = "A part of the list"), Problem))]
 pub(crate) async fn invite_list(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Query(slice): Query<Slice>,
 ) -> Result<Answer<List<Invite>>, Problem> {
     let page = slice.page()?;
@@ -60,8 +58,7 @@ pub(crate) async fn invite_list(
     params(("id" = String, Path, description = "Its id, not its code")),
     responses((status = 200, body = Invite, description = "The invite"), Problem))]
 pub(crate) async fn invite_get(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<Answer<Invite>, Problem> {
     let id = id("invite", &text)?;
@@ -82,8 +79,7 @@ pub(crate) async fn invite_get(
     request_body = Option<InviteLife>,
     responses((status = 200, body = Invite, description = "Open again"), Problem))]
 pub(crate) async fn invite_reopen(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
     OptionalJson(wanted): OptionalJson<InviteLife>,
 ) -> Result<Answer<Invite>, Problem> {
@@ -102,8 +98,7 @@ pub(crate) async fn invite_reopen(
     params(("id" = String, Path, description = "Its id, not its code")),
     responses((status = 204, description = "Its code no longer works"), Problem))]
 pub(crate) async fn invite_revoke(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<StatusCode, Problem> {
     let id = id("invite", &text)?;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::{StreamExt as _, stream};
@@ -19,7 +19,7 @@ use store::Scope;
 use utoipa::IntoParams;
 use wire::log::Line;
 
-use crate::caller::Caller;
+use crate::caller::Call;
 use crate::logs::Lines;
 use crate::page::{Query, flag, id, number};
 use crate::{App, Problem};
@@ -54,8 +54,7 @@ pub(crate) struct LogFilter {
     responses((status = 200, description = "The log",
         content((String = "text/plain"), (Line = "application/x-ndjson"))), Problem))]
 pub(crate) async fn deployment_logs(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
     headers: HeaderMap,
     Query(filter): Query<LogFilter>,

@@ -11,7 +11,7 @@ use wire::user::User;
 
 use crate::account::Wanted;
 use crate::body::Json;
-use crate::caller::Caller;
+use crate::caller::Call;
 use crate::etag::{IfMatch, etag};
 use crate::page::{List, MAX_LIMIT, Query, Slice, id};
 use crate::{App, Problem, account};
@@ -38,8 +38,7 @@ pub(crate) async fn organization_create(
 #[utoipa::path(get, path = "/api/v1/organizations", tag = "organizations", params(Slice),
     responses((status = 200, body = List<Organization>, description = "A part of the list"), Problem))]
 pub(crate) async fn organization_list(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Query(slice): Query<Slice>,
 ) -> Result<Answer<List<Organization>>, Problem> {
     let page = slice.page()?;
@@ -53,8 +52,7 @@ pub(crate) async fn organization_list(
     params(("id" = String, Path, description = "Its id")),
     responses((status = 200, body = Organization, description = "The organization"), Problem))]
 pub(crate) async fn organization_get(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<impl IntoResponse + use<>, Problem> {
     let id = id("organization", &text)?;
@@ -74,8 +72,7 @@ pub(crate) async fn organization_get(
     request_body = OrganizationChange,
     responses((status = 200, body = Organization, description = "Changed"), Problem))]
 pub(crate) async fn organization_update(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
     seen: IfMatch,
     Json(change): Json<OrganizationChange>,

@@ -1,14 +1,13 @@
 //! The queue: what waits, first in line first.
 
 use axum::Json as Answer;
-use axum::extract::State;
 use serde::Deserialize;
 use utoipa::IntoParams;
 use wire::deployment::{Deployment, Queue};
 
-use crate::caller::Caller;
+use crate::Problem;
+use crate::caller::Call;
 use crate::page::{Query, id_field, number};
-use crate::{App, Problem};
 
 /// Which part of the queue is wanted.
 #[derive(Deserialize, IntoParams)]
@@ -25,8 +24,7 @@ pub(crate) struct QueueFilter {
 #[utoipa::path(get, path = "/api/v1/queue", tag = "deployments", params(QueueFilter),
     responses((status = 200, body = Queue, description = "What waits"), Problem))]
 pub(crate) async fn queue_list(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Query(filter): Query<QueueFilter>,
 ) -> Result<Answer<Queue>, Problem> {
     let limit = number("limit", filter.limit.as_deref(), 100, 1, 1000)?;

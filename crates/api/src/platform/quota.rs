@@ -1,7 +1,7 @@
 //! What callers may have, and what is granted to whom.
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::Response;
 use engine::rules::Entitled;
@@ -14,7 +14,7 @@ use utoipa::IntoParams;
 use wire::quota::{Allowance, Allowed, Grant, Grants, NewGrant};
 
 use crate::body::Json;
-use crate::caller::Caller;
+use crate::caller::{Call, Caller};
 use crate::idempotency::Once;
 use crate::instance::{organization_holder, trial_holder};
 use crate::page::Query;
@@ -23,10 +23,7 @@ use crate::{App, Problem};
 /// What the caller may have and has, before it asks for anything.
 #[utoipa::path(get, path = "/api/v1/quota", tag = "quota",
     responses((status = 200, body = Allowance, description = "For every kind"), Problem))]
-pub(crate) async fn quota_get(
-    State(app): State<App>,
-    caller: Caller,
-) -> Result<Answer<Allowance>, Problem> {
+pub(crate) async fn quota_get(Call(app, caller): Call) -> Result<Answer<Allowance>, Problem> {
     let mut read = app.db.read().await?;
     let (organization, username) = (caller.user.organization_id, &caller.user.username);
     let foreign = store::foreign::organization_name(&mut read, organization).await?;
@@ -111,8 +108,7 @@ pub(crate) struct GrantFilter {
 #[utoipa::path(get, path = "/api/v1/admin/quota", tag = "admin", params(GrantFilter),
     responses((status = 200, body = Grants, description = "All of it"), Problem))]
 pub(crate) async fn admin_quota_list(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Query(filter): Query<GrantFilter>,
 ) -> Result<Answer<Grants>, Problem> {
     caller.must_be_admin("see grants")?;
@@ -126,8 +122,7 @@ pub(crate) async fn admin_quota_list(
     params(("Idempotency-Key" = Option<String>, Header, description = "Acts once, however often it is sent")),
     responses((status = 201, body = Grant, description = "Granted"), Problem))]
 pub(crate) async fn admin_quota_create(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     once: Once,
     Json(wanted): Json<NewGrant>,
 ) -> Result<Response, Problem> {
@@ -207,8 +202,7 @@ async fn holder(
     params(("id" = String, Path, description = "The grant's id")),
     responses((status = 204, description = "Taken back"), Problem))]
 pub(crate) async fn admin_quota_delete(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<StatusCode, Problem> {
     caller.must_be_admin("take grants back")?;

@@ -4,7 +4,7 @@ pub(crate) mod logs;
 pub(crate) mod shape;
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use model::resource::Status;
 use model::{environment, name, resource};
@@ -12,17 +12,16 @@ use store::{Read, Scope};
 use wire::resource::{Adoption, Resource};
 
 use super::environment::taken;
+use crate::Problem;
 use crate::body::Json;
-use crate::caller::Caller;
+use crate::caller::Call;
 use crate::page::{List, Query, Slice, id};
-use crate::{App, Problem};
 
 /// Lists the resources of all environments.
 #[utoipa::path(get, path = "/api/v1/resources", tag = "resources", params(Slice),
     responses((status = 200, body = List<Resource>, description = "A part of the list"), Problem))]
 pub(crate) async fn resource_list(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Query(slice): Query<Slice>,
 ) -> Result<Answer<List<Resource>>, Problem> {
     let page = slice.page()?;
@@ -36,8 +35,7 @@ pub(crate) async fn resource_list(
     params(("id" = String, Path, description = "Its id")),
     responses((status = 200, body = Resource, description = "The resource"), Problem))]
 pub(crate) async fn resource_get(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<Answer<Resource>, Problem> {
     let id = id("resource", &text)?;
@@ -52,8 +50,7 @@ pub(crate) async fn resource_get(
         ("name" = String, Path, description = "The resource's name")),
     responses((status = 200, body = Resource, description = "The resource"), Problem))]
 pub(crate) async fn environment_resource(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path((text, name)): Path<(String, String)>,
 ) -> Result<Answer<Resource>, Problem> {
     let id = id("environment", &text)?;
@@ -81,8 +78,7 @@ async fn named(
     request_body = Adoption,
     responses((status = 202, body = Resource, description = "Noted"), Problem))]
 pub(crate) async fn resource_adopt(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path((text, resource)): Path<(String, String)>,
     Json(wanted): Json<Adoption>,
 ) -> Result<(StatusCode, Answer<Resource>), Problem> {

@@ -3,21 +3,17 @@
 use std::collections::BTreeMap;
 
 use axum::Json as Answer;
-use axum::extract::State;
 use engine::scaling::{Look, look};
 use model::Resources;
 use wire::scaling::{Pool, Pools, Settings, Waits};
 
-use crate::caller::Caller;
-use crate::{App, Problem};
+use crate::Problem;
+use crate::caller::Call;
 
 /// Lists what grows and shrinks by itself, with what was decided and why. For the platform administrator.
 #[utoipa::path(get, path = "/api/v1/fleet/scaling", tag = "admin",
     responses((status = 200, body = Pools, description = "All pools in force"), Problem))]
-pub(crate) async fn scaling_list(
-    State(app): State<App>,
-    caller: Caller,
-) -> Result<Answer<Pools>, Problem> {
+pub(crate) async fn scaling_list(Call(app, caller): Call) -> Result<Answer<Pools>, Problem> {
     caller.must_be_admin("see how the fleet grows")?;
     let mut items = Vec::new();
     for pool in app.rules.pools().iter() {

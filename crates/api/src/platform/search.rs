@@ -1,7 +1,6 @@
 //! Search over everything that the caller may see.
 
 use axum::Json as Answer;
-use axum::extract::State;
 use engine::finding::Error;
 use model::event::Kind;
 use model::finding::KINDS;
@@ -9,9 +8,9 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 use wire::search::{Item, Results};
 
-use crate::caller::Caller;
+use crate::Problem;
+use crate::caller::Call;
 use crate::page::{Query, number};
-use crate::{App, Problem};
 
 /// What is looked for.
 #[derive(Deserialize, IntoParams)]
@@ -36,8 +35,7 @@ pub(crate) struct Wanted {
 #[utoipa::path(get, path = "/api/v1/search", tag = "search", params(Wanted),
     responses((status = 200, body = Results, description = "What was found"), Problem))]
 pub(crate) async fn search(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Query(wanted): Query<Wanted>,
 ) -> Result<Answer<Results>, Problem> {
     let limit = number("limit", wanted.limit.as_deref(), 20, 1, 100)?;

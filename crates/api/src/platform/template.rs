@@ -5,7 +5,7 @@ pub(crate) mod compare;
 pub(crate) mod publish;
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use model::name;
@@ -17,7 +17,7 @@ use utoipa::IntoParams;
 use wire::template::{Deprecation, File, Template};
 
 use crate::body::Json;
-use crate::caller::Caller;
+use crate::caller::{Call, Caller};
 use crate::page::{List, Query, Slice};
 use crate::{App, Problem};
 
@@ -33,8 +33,7 @@ pub(crate) struct TemplateFilter {
 #[utoipa::path(get, path = "/api/v1/templates", tag = "templates", params(TemplateFilter, Slice),
     responses((status = 200, body = List<Template>, description = "A part of the list"), Problem))]
 pub(crate) async fn template_list(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Query(filter): Query<TemplateFilter>,
     Query(slice): Query<Slice>,
 ) -> Result<Answer<List<Template>>, Problem> {
@@ -51,8 +50,7 @@ pub(crate) async fn template_list(
     params(("reference" = String, Path, description = "`name@version`, or `name`")),
     responses((status = 200, body = Template, description = "The template"), Problem))]
 pub(crate) async fn template_get(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<Answer<Template>, Problem> {
     let mut read = app.db.read().await?;
@@ -66,8 +64,7 @@ pub(crate) async fn template_get(
     responses((status = 200, description = "The text",
         content((String = "application/yaml"), (Object = "application/json"))), Problem))]
 pub(crate) async fn template_source(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<Response, Problem> {
     let mut read = app.db.read().await?;
@@ -83,8 +80,7 @@ pub(crate) async fn template_source(
     params(("reference" = String, Path, description = "`name@version`")), request_body = Deprecation,
     responses((status = 200, body = Template, description = "Deprecated"), Problem))]
 pub(crate) async fn template_deprecate(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
     Json(wanted): Json<Deprecation>,
 ) -> Result<Answer<Template>, Problem> {
@@ -97,8 +93,7 @@ pub(crate) async fn template_deprecate(
     params(("reference" = String, Path, description = "`name@version`")),
     responses((status = 200, body = Template, description = "Taken back"), Problem))]
 pub(crate) async fn template_restore(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<Answer<Template>, Problem> {
     set_deprecated(&app, &caller, &text, None).await
@@ -129,8 +124,7 @@ async fn complete(read: &mut Read, of: Published) -> store::Result<Template> {
     params(("reference" = String, Path, description = "`name@version`")),
     responses((status = 204, description = "Gone"), Problem))]
 pub(crate) async fn template_delete(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<StatusCode, Problem> {
     let (mut tx, found) = changeable(&app, &caller, &text).await?;

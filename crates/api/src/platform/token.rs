@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use base::entropy;
 use model::Secret;
@@ -12,11 +12,11 @@ use model::cluster::{AGENT_TOKEN, Provider};
 use store::agent_token;
 use wire::cluster::{ClusterToken, TokenRequest};
 
+use crate::Problem;
 use crate::body::OptionalJson;
-use crate::caller::Caller;
+use crate::caller::Call;
 use crate::page::id;
 use crate::platform::cluster::provider;
-use crate::{App, Problem};
 
 /// How long an old token goes on being good, unless told otherwise.
 const OVERLAP_SECS: u64 = 60;
@@ -28,8 +28,7 @@ const MAX_OVERLAP_SECS: u64 = 7 * 24 * 60 * 60;
     params(("id" = String, Path, description = "Its id")), request_body = Option<TokenRequest>,
     responses((status = 201, body = ClusterToken, description = "Made"), Problem))]
 pub(crate) async fn cluster_token(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
     OptionalJson(request): OptionalJson<TokenRequest>,
 ) -> Result<(StatusCode, Answer<ClusterToken>), Problem> {

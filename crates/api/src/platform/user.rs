@@ -1,7 +1,7 @@
 //! Users of an organization.
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use model::user::Role;
@@ -9,7 +9,7 @@ use model::{UserId, name, user};
 use wire::user::{User, UserChange};
 
 use crate::body::Json;
-use crate::caller::{Caller, From as Address};
+use crate::caller::{Call, Caller, From as Address};
 use crate::etag::{IfMatch, etag};
 use crate::page::{List, Query, Slice, id};
 use crate::{App, Problem, account};
@@ -18,8 +18,7 @@ use crate::{App, Problem, account};
 #[utoipa::path(get, path = "/api/v1/users", tag = "users", params(Slice),
     responses((status = 200, body = List<User>, description = "A part of the list"), Problem))]
 pub(crate) async fn user_list(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Query(slice): Query<Slice>,
 ) -> Result<Answer<List<User>>, Problem> {
     let page = slice.page()?;
@@ -33,8 +32,7 @@ pub(crate) async fn user_list(
     params(("id" = String, Path, description = "Its id, or `me`")),
     responses((status = 200, body = User, description = "The user"), Problem))]
 pub(crate) async fn user_get(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<impl IntoResponse + use<>, Problem> {
     let id = which(&caller, &text)?;
@@ -49,8 +47,7 @@ pub(crate) async fn user_get(
     request_body = UserChange,
     responses((status = 200, body = User, description = "Changed"), Problem))]
 pub(crate) async fn user_update(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     from: Address,
     Path(text): Path<String>,
     seen: IfMatch,
@@ -111,8 +108,7 @@ async fn new_password(
     params(("id" = String, Path, description = "Its id, or `me`")),
     responses((status = 204, description = "Removed"), Problem))]
 pub(crate) async fn user_delete(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<StatusCode, Problem> {
     let id = which(&caller, &text)?;

@@ -10,7 +10,8 @@ use testing::{Client, TestPaddock, check_books, on_both_engines};
 
 use crate::fleet::kafka;
 use crate::world::{
-    World, agent_cluster, agent_of, cluster_path, deployment_path, names_field, refused,
+    World, agent_cluster, agent_of, cluster_path, deployment_path, names_field, refused, start,
+    until_shown,
 };
 
 const HEARTBEAT: &str = "/api/v1/agent/heartbeat";
@@ -69,15 +70,8 @@ async fn wish_for(agent: &Client, deployment: &str) -> Value {
 }
 
 async fn until_reason(client: &Client, path: &str, words: &str, is_there: bool) -> Value {
-    let mut last = Value::Null;
-    for _ in 0..600 {
-        last = client.get(path).await.expect(200);
-        if last["status_reason"].as_str().unwrap().contains(words) == is_there {
-            return last;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    panic!("{path} with {words:?} {is_there}: {last:#}");
+    let says = |now: &Value| now["status_reason"].as_str().unwrap().contains(words);
+    until_shown(client, path, |now| says(now) == is_there).await
 }
 
 /// Lets an agent be silent until its cluster is unreachable.
@@ -130,8 +124,7 @@ on_both_engines! {
     }
 
     async fn news_wakes_who_waits_and_is_news_once(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let (id, agent) = hosted(&paddock, &ann, "far").await;
         assert_eq!(agent.get("/api/v1/agent/desired").await.expect(200)["items"], json!([]));
         let body = json!({"cluster_id": id, "image": "web:1", "resources": {"cpu": 1}, "env": {"A": "b"}});
@@ -221,8 +214,7 @@ on_both_engines! {
     }
 
     async fn who_floods_is_slowed_down(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let (_, wild) = hosted(&paddock, &ann, "wild").await;
         let (_, calm) = hosted(&paddock, &ann, "calm").await;
         let beat = || alive(&json!({"cpu": 4}));
@@ -243,8 +235,7 @@ on_both_engines! {
     }
 
     async fn capacity_is_what_the_agent_says_but_never_less_than_is_used(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let (id, agent) = hosted(&paddock, &ann, "far").await;
         deploy(&paddock, &ann, &agent, 3).await;
         let kept = agent.post(HEARTBEAT, alive(&json!({"cpu": 2}))).await.expect(200);
@@ -271,8 +262,7 @@ on_both_engines! {
     }
 
     async fn heartbeats_leave_no_trace_in_the_log(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let (id, agent) = hosted(&paddock, &ann, "far").await;
         let path = format!("/api/v1/events?subject={id}&limit=1000");
         let before = ann.get(&path).await.expect(200);
@@ -286,8 +276,7 @@ on_both_engines! {
     }
 
     async fn a_silent_cluster_is_unreachable_and_back_when_it_speaks(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let (id, agent) = hosted(&paddock, &ann, "far").await;
         let (deployment, _) = deploy(&paddock, &ann, &agent, 1).await;
         let path = deployment_path(&deployment);
@@ -309,8 +298,7 @@ on_both_engines! {
     }
 
     async fn what_was_on_a_lost_cluster_runs_elsewhere_and_only_there(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let (id, agent) = hosted(&paddock, &ann, "far").await;
         let (deployment, old) = deploy(&paddock, &ann, &agent, 3).await;
         let body = json!({"cluster_id": id, "image": "web:1", "resources": {"cpu": 1}});
@@ -352,8 +340,7 @@ on_both_engines! {
     }
 
     async fn an_instance_whose_cluster_is_lost_is_made_again_elsewhere(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let room = json!({"cpu": 2, "ram": "2Gi"});
         let id = agent_cluster(&ann, "far").await;
         let agent = agent_of(&paddock, &ann, &id).await;
@@ -407,8 +394,7 @@ on_both_engines! {
     }
 
     async fn a_cluster_that_never_comes_back_can_be_deleted(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let (id, agent) = hosted(&paddock, &ann, "far").await;
         let (deployment, _) = deploy(&paddock, &ann, &agent, 3).await;
         let near = paddock.cluster(&ann, json!({"cpu": 4})).await;
@@ -424,8 +410,7 @@ on_both_engines! {
 
 on_both_engines! {
     async fn a_log_on_another_machine_is_told_by_its_agent(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let (_, agent) = hosted(&paddock, &ann, "far").await;
         let (_, other) = hosted(&paddock, &ann, "further").await;
         let (id, wish) = deploy(&paddock, &ann, &agent, 4).await;

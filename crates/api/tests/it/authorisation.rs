@@ -65,12 +65,9 @@ on_both_engines! {
 }
 
 async fn denied(client: &Client, call: &Call, header: Option<&str>) {
-    let mut request = client.request(&call.method, &call.path);
+    let mut request = call.request(client, &call.path);
     if let Some(value) = header {
         request = request.header(AUTHORIZATION, value);
-    }
-    if let Some(body) = &call.body {
-        request = request.json(body);
     }
     let answer = client.send(request).await;
     refused(&answer, &call.name());

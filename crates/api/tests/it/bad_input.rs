@@ -12,8 +12,7 @@ const JSON: &str = "application/json";
 
 on_both_engines! {
     async fn a_body_that_is_no_json_object_changes_nothing(engine: Engine) {
-        let world = World::new(engine).await;
-        let before = world.picture().await;
+        let (world, before) = World::pictured(engine).await;
         let broken = ["{", "}", "{\"a\":", "nonsense", "{} {}", "[]", "\"text\"", "5", "\u{feff}{}"];
         for call in calls::all(&world.ours).iter().filter(|call| call.body.is_some()) {
             for text in broken {
@@ -33,8 +32,7 @@ on_both_engines! {
     }
 
     async fn a_body_of_another_content_type_changes_nothing(engine: Engine) {
-        let world = World::new(engine).await;
-        let before = world.picture().await;
+        let (world, before) = World::pictured(engine).await;
         for call in calls::all(&world.ours) {
             let Some(body) = &call.body else { continue };
             for kind in ["text/plain", "application/x-www-form-urlencoded", "application/xml", ""] {
@@ -51,8 +49,7 @@ on_both_engines! {
     }
 
     async fn a_field_that_breaks_its_rule_is_named_and_changes_nothing(engine: Engine) {
-        let world = World::new(engine).await;
-        let before = world.picture().await;
+        let (world, before) = World::pictured(engine).await;
         for call in calls::all(&world.ours) {
             for &(field, rule) in &call.fields {
                 for value in bad(rule) {
@@ -69,8 +66,7 @@ on_both_engines! {
     }
 
     async fn numbers_that_json_does_not_have_change_nothing(engine: Engine) {
-        let world = World::new(engine).await;
-        let before = world.picture().await;
+        let (world, before) = World::pictured(engine).await;
         for call in calls::all(&world.ours) {
             let amounts = ["resource", "resources", "capacity"];
             let is_amount = |(field, rule): &&(&str, Rule)| {
@@ -91,8 +87,7 @@ on_both_engines! {
     }
 
     async fn a_missing_field_is_named_and_changes_nothing(engine: Engine) {
-        let world = World::new(engine).await;
-        let before = world.picture().await;
+        let (world, before) = World::pictured(engine).await;
         for call in calls::all(&world.ours) {
             for field in required(&call) {
                 let mut body = call.body.clone().unwrap();
@@ -108,8 +103,7 @@ on_both_engines! {
     }
 
     async fn an_unknown_field_is_an_error_under_api_v1_and_ignored_by_kargo(engine: Engine) {
-        let world = World::new(engine).await;
-        let before = world.picture().await;
+        let (world, before) = World::pictured(engine).await;
         for call in calls::all(&world.ours) {
             let Some(body) = &call.body else { continue };
             if call.is_platform() {
@@ -129,8 +123,7 @@ on_both_engines! {
     }
 
     async fn a_query_that_breaks_its_rule_is_named(engine: Engine) {
-        let world = World::new(engine).await;
-        let before = world.picture().await;
+        let (world, before) = World::pictured(engine).await;
         for call in calls::all(&world.ours) {
             let parameters = call.operation["parameters"].as_array().cloned().unwrap_or_default();
             for parameter in parameters.iter().filter(|p| p["in"] == "query") {
@@ -139,11 +132,7 @@ on_both_engines! {
                 for value in values.chain(["a%00b", "%1b"]) {
                     let path = format!("{}?{name}={value}", call.path);
                     let client = world.caller(&call);
-                    let mut request = client.request(&call.method, &path);
-                    if let Some(body) = &call.body {
-                        request = request.json(body);
-                    }
-                    names_field(&client.send(request).await, name, &path);
+                    names_field(&client.send(call.request(client, &path)).await, name, &path);
                 }
             }
         }

@@ -53,141 +53,94 @@ pub(crate) enum Rule {
 
 /// Values that break the rule.
 pub(crate) fn bad(rule: Rule) -> Vec<Value> {
+    let long = |length: usize| "x".repeat(length);
     match rule {
-        Rule::Object => vec![json!(5), json!("x"), json!([1])],
-        Rule::Text => vec![json!(5), json!(true), json!([]), json!({})],
-        Rule::Name(max) => [optional_name(max), vec![json!(""), json!(" \t ")]].concat(),
+        Rule::Object => items(json!([5, "x", [1]])),
+        Rule::Text => items(json!([5, true, [], {}])),
+        Rule::Name(max) => [optional_name(max), items(json!(["", " \t "]))].concat(),
         Rule::OptionalName(max) => optional_name(max),
-        Rule::Password => {
-            vec![json!(5), json!([]), json!({}), json!(""), json!("x".repeat(1025))]
-        }
-        Rule::OneOf => vec![json!(5), json!([]), json!({}), json!(""), json!("boss"), json!("\0")],
+        Rule::Password => items(json!([5, [], {}, "", long(1025)])),
+        Rule::OneOf => items(json!([5, [], {}, "", "boss", "\0"])),
         Rule::Whole(low, high) => whole(low, high),
         Rule::Amounts => [amounts(), vec![json!({})]].concat(),
         Rule::SomeAmounts => amounts(),
-        Rule::Image => {
-            let long = "x".repeat(513);
-            vec![json!(5), json!([]), json!(""), json!("a b"), json!("a\0b"), json!(long)]
-        }
+        Rule::Image => items(json!([5, [], "", "a b", "a\0b", long(513)])),
         Rule::Labels => labels(),
         Rule::Env => env(),
-        Rule::Words => {
-            let many = vec!["x"; 257];
-            vec![json!("x"), json!([5]), json!({}), json!(["a\0b"]), json!(many)]
-        }
+        Rule::Words => items(json!(["x", [5], {}, ["a\0b"], vec!["x"; 257]])),
         Rule::Ports => {
             let many: Vec<u16> = (1..=65).collect();
-            vec![json!(80), json!([0]), json!([65_536]), json!([-1]), json!(["x"]), json!(many)]
+            items(json!([80, [0], [65_536], [-1], ["x"], many]))
         }
-        Rule::LogLines => vec![
-            json!(5),
-            json!({}),
-            json!(["x"]),
-            json!([{"text": "x"}]),
-            json!([{"at": "now", "source": "stdout", "text": "x", "next": "1"}]),
-            json!([{"at": "2026-01-01T00:00:00Z", "source": "stdin", "text": "x", "next": "1"}]),
-        ],
-        Rule::YesOrNo => vec![json!("true"), json!(1), json!([])],
+        Rule::LogLines => items(json!([
+            5, {}, ["x"], [{"text": "x"}],
+            [{"at": "now", "source": "stdout", "text": "x", "next": "1"}],
+            [{"at": "2026-01-01T00:00:00Z", "source": "stdin", "text": "x", "next": "1"}],
+        ])),
+        Rule::YesOrNo => items(json!(["true", 1, []])),
         Rule::Nodes => nodes(),
         Rule::Reports => reports(),
         Rule::InstanceName => {
-            let long = "x".repeat(33);
-            let texts = ["", "A", "a b", "a-", "-a", "1a", "a\0b", "ä", &long];
-            let others = [json!(5), json!(true), json!([]), json!({})];
-            texts.map(|text| json!(text)).into_iter().chain(others).collect()
+            let texts = json!(["", "A", "a b", "a-", "-a", "1a", "a\0b", "ä", long(33)]);
+            [items(texts), bad(Rule::Text)].concat()
         }
-        Rule::Time => vec![json!(5), json!([]), json!(""), json!("yesterday"), json!("2026-01-01")],
+        Rule::Time => items(json!([5, [], "", "yesterday", "2026-01-01"])),
         Rule::Label => {
-            let long = "x".repeat(64);
-            let texts = ["A", "a b", "a-", "-a", "a.b", "a\0b", "ä", &long];
-            let others = [json!(5), json!(true), json!([]), json!({})];
-            texts.map(|text| json!(text)).into_iter().chain(others).collect()
+            let texts = json!(["A", "a b", "a-", "-a", "a.b", "a\0b", "ä", long(64)]);
+            [items(texts), bad(Rule::Text)].concat()
         }
         Rule::Life => {
-            let texts =
-                ["", "x", "5", "-1h", "1.5h", "1 h", "99999999999d"].map(|text| json!(text));
-            let others = [json!(0), json!(-1), json!(1.5), json!(1e30), json!(true), json!([])];
-            texts.into_iter().chain(others).collect()
+            let texts = json!(["", "x", "5", "-1h", "1.5h", "1 h", "99999999999d"]);
+            [items(texts), items(json!([0, -1, 1.5, 1e30, true, []]))].concat()
         }
-        Rule::References => vec![
-            json!(5),
-            json!("x@1"),
-            json!({}),
-            json!([]),
-            json!([5]),
-            json!(["x"]),
-            json!(["X@1"]),
-            json!(["x@1@2"]),
-            json!(["never-was@1"]),
-        ],
-        Rule::KargoId => vec![json!([]), json!({}), json!(true), json!(-1), json!(1.5)],
+        Rule::References => {
+            items(json!([5, "x@1", {}, [], [5], ["x"], ["X@1"], ["x@1@2"], ["never-was@1"]]))
+        }
+        Rule::KargoId => items(json!([[], {}, true, -1, 1.5])),
     }
 }
 
+/// The items of an array.
+fn items(array: Value) -> Vec<Value> {
+    serde_json::from_value(array).unwrap()
+}
+
 fn optional_name(max: usize) -> Vec<Value> {
-    let mut bad = vec![json!(5), json!(true), json!([]), json!({}), json!("x".repeat(max + 1))];
     // NUL, escape, a new line, text that turns round, a mark that can't be seen.
-    bad.extend(
-        ["a\0b", "a\u{1b}[31mb", "a\nb", "a\u{202e}b", "a\u{feff}b"].map(|text| json!(text)),
-    );
-    bad
+    let texts = json!(["a\0b", "a\u{1b}[31mb", "a\nb", "a\u{202e}b", "a\u{feff}b"]);
+    [items(json!([5, true, [], {}, "x".repeat(max + 1)])), items(texts)].concat()
 }
 
 fn whole(low: i64, high: i64) -> Vec<Value> {
-    let numbers = [low - 1, high + 1, i64::MIN, i64::MAX].map(|n| json!(n));
-    let others = [json!("x"), json!(1.5), json!(1e30), json!(true), json!([]), json!({})];
-    numbers.into_iter().chain(others).collect()
+    items(json!([low - 1, high + 1, i64::MIN, i64::MAX, "x", 1.5, 1e30, true, [], {}]))
 }
 
 fn amounts() -> Vec<Value> {
-    let bad_amounts = [
-        json!(-1),
-        json!("-0.5"),
-        json!("NaN"),
-        json!("inf"),
-        json!("1e3"),
-        json!("1,5"),
-        json!(""),
-        json!("many"),
-        json!(0.0001),
-        json!("0.5m"),
-        json!(1e300),
-        json!(u64::MAX),
-        json!("99999999999999999999999999999999"),
-        json!("9Pi"),
-        json!(true),
-        json!(null),
-        json!([1]),
-        json!({}),
-    ];
+    let large = json!([1e300, u64::MAX, "99999999999999999999999999999999", "9Pi"]);
+    let others = json!([-1, "-0.5", "NaN", "inf", "1e3", "1,5", "", "many", 0.0001, "0.5m", true]);
+    let bad_amounts = [items(others), items(large), items(json!([null, [1], {}]))].concat();
     let long = "x".repeat(64);
     let bad_kinds = ["", "CPU", "c pu", "cpu\0", "9cpu", "cpü", &long].map(|kind| json!({kind: 1}));
     let many: BTreeMap<String, i64> = (0..33).map(|i| (format!("kind{i}"), 1)).collect();
-    let bad_shapes = [json!(5), json!("cpu"), json!([["cpu", 1]]), json!(many)];
-    let bad_amounts = bad_amounts.map(|amount| json!({"cpu": amount}));
-    bad_amounts.into_iter().chain(bad_kinds).chain(bad_shapes).collect()
+    let bad_shapes = items(json!([5, "cpu", [["cpu", 1]], many]));
+    let bad_amounts = bad_amounts.into_iter().map(|amount| json!({"cpu": amount}));
+    bad_amounts.chain(bad_kinds).chain(bad_shapes).collect()
 }
 
 fn nodes() -> Vec<Value> {
     let node = |name: &str| json!({"name": name, "capacity": {"cpu": 1}});
     let many: Vec<Value> = (0..1001).map(|n| node(&format!("n{n}"))).collect();
-    vec![
-        json!(5),
-        json!({}),
-        json!([5]),
-        json!([{"name": "a"}]),
-        json!([{"capacity": {"cpu": 1}}]),
-        json!([{"name": "a", "capacity": {}}]),
-        json!([{"name": "a", "capacity": {"cpu": -1}}]),
-        json!([{"name": "a", "capacity": {"cpu": 1}, "colour": "red"}]),
-        json!([{"name": "a", "capacity": {"cpu": 1}, "labels": {"": "x"}}]),
-        json!([node("")]),
-        json!([node("-a")]),
-        json!([node("A")]),
-        json!([node(&"x".repeat(64))]),
-        json!([node("a"), node("a")]),
-        json!(many),
-    ]
+    items(json!([
+        5, {}, [5],
+        [{"name": "a"}],
+        [{"capacity": {"cpu": 1}}],
+        [{"name": "a", "capacity": {}}],
+        [{"name": "a", "capacity": {"cpu": -1}}],
+        [{"name": "a", "capacity": {"cpu": 1}, "colour": "red"}],
+        [{"name": "a", "capacity": {"cpu": 1}, "labels": {"": "x"}}],
+        [node("")], [node("-a")], [node("A")], [node(&"x".repeat(64))], [node("a"), node("a")],
+        many,
+    ]))
 }
 
 fn reports() -> Vec<Value> {
@@ -196,51 +149,31 @@ fn reports() -> Vec<Value> {
     let (replica, gone) = (json!({"deployment": id, "number": 0}), json!({"state": "gone"}));
     let good = report(replica.clone(), gone.clone());
     let many = vec![good; 1001];
-    vec![
-        json!(5),
-        json!({}),
-        json!([5]),
-        json!([{}]),
-        json!([report(json!({"deployment": "x", "number": 0}), gone.clone())]),
-        json!([report(json!({"deployment": id, "number": -1}), gone.clone())]),
-        json!([report(json!({"deployment": id, "number": 5_000_000_000_i64}), gone)]),
-        json!([report(replica.clone(), json!({"state": "dancing"}))]),
-        json!([report(replica.clone(), json!({"state": "running"}))]),
-        json!([report(replica, json!({"state": "failed", "reason": 5}))]),
-        json!(many),
-    ]
+    let bad_reports = json!([
+        [report(json!({"deployment": "x", "number": 0}), gone.clone())],
+        [report(json!({"deployment": id, "number": -1}), gone.clone())],
+        [report(json!({"deployment": id, "number": 5_000_000_000_i64}), gone)],
+        [report(replica.clone(), json!({"state": "dancing"}))],
+        [report(replica.clone(), json!({"state": "running"}))],
+        [report(replica, json!({"state": "failed", "reason": 5}))],
+    ]);
+    [items(json!([5, {}, [5], [{}], many])), items(bad_reports)].concat()
 }
 
 fn labels() -> Vec<Value> {
     let many: BTreeMap<String, &str> = (0..65).map(|i| (format!("l{i}"), "x")).collect();
-    vec![
-        json!(5),
-        json!(["x"]),
-        json!({"a": 5}),
-        json!({"a": "x".repeat(256)}),
-        json!({"a": "b\0"}),
-        json!({"a\0": "b"}),
-        json!({"a b": "b"}),
-        json!({"": "b"}),
-        json!({"x".repeat(64): "b"}),
-        json!(many),
-    ]
+    items(json!([
+        5, ["x"], {"a": 5}, {"a": "x".repeat(256)}, {"a": "b\0"}, {"a\0": "b"}, {"a b": "b"}, {"": "b"},
+        {"x".repeat(64): "b"}, many,
+    ]))
 }
 
 fn env() -> Vec<Value> {
     let many: BTreeMap<String, &str> = (0..257).map(|i| (format!("V{i}"), "x")).collect();
-    vec![
-        json!(5),
-        json!(["A=B"]),
-        json!({"A": 5}),
-        json!({"A": "b\0"}),
-        json!({"A\0": "b"}),
-        json!({"A\n": "b"}),
-        json!({"A=B": "b"}),
-        json!({"": "b"}),
-        json!({"A": "x".repeat(33 * 1024)}),
-        json!(many),
-    ]
+    items(json!([
+        5, ["A=B"], {"A": 5}, {"A": "b\0"}, {"A\0": "b"}, {"A\n": "b"}, {"A=B": "b"}, {"": "b"},
+        {"A": "x".repeat(33 * 1024)}, many,
+    ]))
 }
 
 /// Query values that break the rule of this parameter.

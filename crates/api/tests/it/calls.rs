@@ -2,7 +2,9 @@
 //!
 //! A new route without an entry here fails a test: the list is compared with the documents.
 
+use reqwest::RequestBuilder;
 use serde_json::{Value, json};
+use testing::Client;
 
 use crate::bad_values::Rule;
 use crate::world::Things;
@@ -60,6 +62,15 @@ impl Call {
 
     pub(crate) fn name(&self) -> String {
         format!("{} {}", self.method, self.template)
+    }
+
+    /// The call at this path, with its good body if it takes one.
+    pub(crate) fn request(&self, client: &Client, path: &str) -> RequestBuilder {
+        let request = client.request(&self.method, path);
+        match &self.body {
+            Some(body) => request.json(body),
+            None => request,
+        }
     }
 }
 
@@ -213,11 +224,7 @@ fn kargo(on: &Things) -> Vec<Entry> {
                 ("organization.name", Name(100)),
             ],
         ),
-        (
-            "POST /user/login/",
-            json!({"username": "nobody", "password": "x"}),
-            vec![("username", Text), ("password", Text)],
-        ),
+        ("POST /user/login/", json!({"username": "nobody", "password": "x"}), credentials()),
         ("GET /user/", Value::Null, vec![]),
         ("GET /organization/", Value::Null, vec![]),
         (
@@ -229,12 +236,7 @@ fn kargo(on: &Things) -> Vec<Entry> {
         (
             "POST /organization/invite/",
             json!({"username": "new", "password": "x", "display_name": "New", "code": on.code}),
-            vec![
-                ("username", Name(64)),
-                ("password", Password),
-                ("display_name", OptionalName(200)),
-                ("code", Text),
-            ],
+            redemption(),
         ),
         ("GET /cluster/", Value::Null, vec![]),
         (
@@ -260,6 +262,16 @@ fn kargo(on: &Things) -> Vec<Entry> {
         ("DELETE /deployment/", Value::Null, vec![]),
         ("DELETE /deployment/{id}/", Value::Null, vec![]),
     ]
+}
+
+fn credentials() -> Vec<(&'static str, Rule)> {
+    vec![("username", Rule::Text), ("password", Rule::Text)]
+}
+
+fn redemption() -> Vec<(&'static str, Rule)> {
+    use Rule::*;
+    let display_name = ("display_name", OptionalName(200));
+    vec![("code", Text), ("username", Name(64)), ("password", Password), display_name]
 }
 
 /// Fields of a deployment that the Kargo API does not have.
@@ -366,11 +378,7 @@ fn accounts(on: &Things) -> Vec<Entry> {
     use Rule::*;
     let life = || vec![("expires_in", Whole(1, 31_536_000))];
     vec![
-        (
-            "POST /api/v1/login",
-            json!({"username": "nobody", "password": "x"}),
-            vec![("username", Text), ("password", Text)],
-        ),
+        ("POST /api/v1/login", json!({"username": "nobody", "password": "x"}), credentials()),
         (
             "POST /api/v1/organizations",
             json!({"name": "new", "owner": {"username": "new", "password": "x", "display_name": "N"}}),
@@ -399,12 +407,7 @@ fn accounts(on: &Things) -> Vec<Entry> {
         (
             "POST /api/v1/invites/redeem",
             json!({"code": on.code, "username": "new", "password": "x", "display_name": "New"}),
-            vec![
-                ("code", Text),
-                ("username", Name(64)),
-                ("password", Password),
-                ("display_name", OptionalName(200)),
-            ],
+            redemption(),
         ),
     ]
 }

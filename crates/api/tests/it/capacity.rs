@@ -5,12 +5,11 @@ use testing::{Client, TestPaddock, on_both_engines};
 
 use crate::accounting::adds_up;
 use crate::placement::until_reason;
-use crate::world::{cluster_path, deployment_path, names_field};
+use crate::world::{cluster_path, deploy_running, deployment_path, names_field, start};
 
 on_both_engines! {
     async fn amounts_are_exact_however_they_are_written(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start(engine).await;
         let amounts = json!({
             "cpu": " 1", "gpu": "500m", "ram": "4Gi", "disk": "1.5k", "nvidia.com/gpu": 0.3,
             "tokens": 4_000_000_000_000_000_i64, "tiny": 0.001, "none": 0, "spelled": "007.500 ",
@@ -30,8 +29,7 @@ on_both_engines! {
     }
 
     async fn a_tenth_and_two_tenths_are_three_tenths(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 0.3})).await;
         let path = format!("/cluster/{cluster}/resource/");
         for amount in [json!(0.1), json!("200m")] {
@@ -47,8 +45,7 @@ on_both_engines! {
     }
 
     async fn all_is_taken_or_nothing(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 4, "gpu": 1})).await;
         let path = format!("{}/capacity", cluster_path(&cluster));
         let before = ann.get(&cluster_path(&cluster)).await.expect(200);
@@ -68,12 +65,10 @@ on_both_engines! {
     }
 
     async fn giving_back_never_frees_what_a_deployment_holds(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 4})).await;
         let body = json!({"cluster_id": cluster, "resources": {"cpu": 2}, "image": "web:1"});
-        let deployment = ann.post("/api/v1/deployments", body).await.text("id");
-        paddock.until(&ann, &deployment_path(&deployment), "status", "running").await;
+        let deployment = deploy_running(&paddock, &ann, body).await;
         let path = format!("/cluster/{cluster}/resource/");
         let by = |amount: f64| json!({"resource": {"cpu": amount}});
         ann.call("DELETE", &path, &by(0.001)).await.expect(409);
@@ -116,7 +111,7 @@ on_both_engines! {
         let body = json!({"cluster_id": cluster, "resources": {"cpu": 2}});
         let id = ann.post("/api/v1/deployments", body).await.text("id");
         let path = deployment_path(&id);
-        until_reason(&ann, &id, "Cannot be placed on main: needs 2 cpu, 1 cpu more").await;
+        until_reason(&ann, &id, "Cannot be placed on main: needs 2 cpu; exceeds the cluster by 1 cpu").await;
         admin.patch(&cluster_path(&cluster), json!({"capacity": {"cpu": 2}})).await.expect(200);
         paddock.until(&ann, &path, "status", "running").await;
         adds_up(&paddock).await;

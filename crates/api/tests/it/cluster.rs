@@ -1,14 +1,13 @@
 //! Clusters: made, changed, deleted.
 
 use serde_json::json;
-use testing::{TestPaddock, on_both_engines};
+use testing::on_both_engines;
 
-use crate::world::{cluster_path, deployment_path};
+use crate::world::{cluster_path, deployment_path, start};
 
 on_both_engines! {
     async fn a_cluster_becomes_ready_and_says_why_it_is_where_it_is(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let body = json!({
             "name": " main ", "capacity": {"cpu": 1}, "labels": {"team": "shop"}, "region": "here",
         });
@@ -26,8 +25,7 @@ on_both_engines! {
     }
 
     async fn members_use_clusters_as_owners_do(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let mia = paddock.member(&ann, "mia").await;
         let cluster = paddock.cluster(&mia, json!({"cpu": 1})).await;
         let path = cluster_path(&cluster);
@@ -37,8 +35,7 @@ on_both_engines! {
     }
 
     async fn a_cluster_with_deployments_can_not_be_deleted(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 1})).await;
         let (path, kargo) = (cluster_path(&cluster), format!("/cluster/{cluster}/"));
         let mut ids = Vec::new();
@@ -64,8 +61,7 @@ on_both_engines! {
     }
 
     async fn kargo_does_not_see_a_cluster_that_leaves(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start(engine).await;
         let body = json!({"cluster_name": "x", "resource": {"cpu": 1}});
         let id = ann.put("/cluster/", body).await.text("id");
         ann.delete(&format!("/cluster/{id}/")).await.expect(202);
@@ -81,8 +77,7 @@ on_both_engines! {
     }
 
     async fn lists_are_filtered_by_name_and_status(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         for name in ["one", "two", "two", "O'Brien; DROP TABLE cluster --", "50%"] {
             let body = json!({"name": name, "capacity": {"cpu": 1}});
             let id = ann.post("/api/v1/clusters", body).await.text("id");

@@ -1,21 +1,23 @@
 //! Clusters that a provider makes: asked for, tried again, drained and deleted over HTTP.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use model::operation::Subject;
 use port::Fault;
 use serde_json::{Value, json};
 use testing::{FakeOperation, TestPaddock, TestSettings, on_both_engines};
 
-use crate::world::{cluster_path, deployment_path, names_field, refused};
+use crate::shop::text;
+use crate::world::{cluster_path, deployment_path, names_field, refused, start_with, until};
 
 const CLUSTERS: &str = "/api/v1/clusters";
 
-async fn start(engine: testing::Engine) -> (TestPaddock, Arc<FakeOperation>) {
+/// A server with a provider, and ann.
+async fn provided(engine: testing::Engine) -> (TestPaddock, testing::Client, Arc<FakeOperation>) {
     let provider = Arc::<FakeOperation>::default();
     let settings = TestSettings { provider: Some(provider.clone()), ..TestSettings::default() };
-    (TestPaddock::start_with(engine, settings).await, provider)
+    let (paddock, ann) = start_with(engine, settings).await;
+    (paddock, ann, provider)
 }
 
 fn kubernetes() -> Value {
@@ -42,8 +44,8 @@ async fn beat(agent: &testing::Client) {
 
 on_both_engines! {
     async fn a_kubernetes_is_registered_prepared_and_heard(engine: Engine) {
-        let (paddock, provider) = start(engine).await;
-        let (ann, zoe) = (paddock.owner("ann").await, paddock.owner("zoe").await);
+        let (paddock, ann, provider) = provided(engine).await;
+        let zoe = paddock.owner("zoe").await;
         let made = ann.post(CLUSTERS, kubernetes()).await.expect(201);
         let id = made["id"].as_str().unwrap();
         let path = cluster_path(id);
@@ -63,13 +65,8 @@ on_both_engines! {
 
         // A new token is brought to the agent by itself.
         let token = ann.post(&format!("{path}/token"), json!({"overlap_secs": 0})).await.text("token");
-        for _ in 0..600 {
-            let now = agent(&paddock, &provider, id);
-            if now.token() == Some(&token) {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(25)).await;
-        }
+        let is_new = async || agent(&paddock, &provider, id).token() == Some(&token);
+        until("the agent has the new token", is_new).await;
         let second = agent(&paddock, &provider, id);
         beat(&second).await;
         first.get("/api/v1/agent/desired").await.expect(401);
@@ -86,8 +83,7 @@ on_both_engines! {
     }
 
     async fn a_cluster_that_failed_says_why_and_is_tried_again_or_removed(engine: Engine) {
-        let (paddock, provider) = start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann, provider) = provided(engine).await;
         provider.set_fault(Some(Fault::Refused("the token may not create namespaces".into())));
         let path = cluster_path(&ann.post(CLUSTERS, kubernetes()).await.text("id"));
         let failed = paddock.until(&ann, &path, "status", "failed").await;
@@ -103,20 +99,13 @@ on_both_engines! {
         // What can't be taken away keeps the cluster, until that is forced.
         provider.set_fault(Some(Fault::Refused("it is not there".into())));
         ann.delete(&path).await.expect(202);
-        for _ in 0..600 {
-            let now = ann.get(&path).await.expect(200);
-            if now["reason_code"] == "DestroyFailed" {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(25)).await;
-        }
+        paddock.until(&ann, &path, "reason_code", "DestroyFailed").await;
         ann.delete(&format!("{path}?force=true")).await.expect(202);
         paddock.until_gone(&ann, &path).await;
     }
 
     async fn what_a_provider_is_told_is_checked(engine: Engine) {
-        let (paddock, _) = start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann, _) = provided(engine).await;
         for (field, body) in [
             ("provider", json!({"name": "a", "provider": "cloud"})),
             ("kubernetes", json!({"name": "a", "provider": "agent", "kubernetes": {}})),
@@ -148,8 +137,8 @@ on_both_engines! {
     }
 
     async fn draining_is_the_owners_and_can_be_ended(engine: Engine) {
-        let (paddock, _) = start(engine).await;
-        let (ann, zoe) = (paddock.owner("ann").await, paddock.owner("zoe").await);
+        let (paddock, ann, _) = provided(engine).await;
+        let zoe = paddock.owner("zoe").await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 2})).await;
         let body = json!({"image": "web:1", "resources": {"cpu": 1}});
         let web = ann.post("/api/v1/deployments", body).await.text("id");
@@ -164,5 +153,25 @@ on_both_engines! {
         assert_eq!(again["draining_at"], draining["draining_at"]);
         zoe.delete(&drain).await.expect(404);
         assert_eq!(ann.delete(&drain).await.expect(200)["draining_at"], Value::Null);
+    }
+
+    async fn provisioning_is_logged_and_can_be_cancelled_by_the_owner_only(engine: Engine) {
+        let (paddock, ann, provider) = provided(engine).await;
+        let zoe = paddock.owner("zoe").await;
+        provider.held().slowness = 1_000_000;
+        let path = cluster_path(&ann.post(CLUSTERS, kubernetes()).await.text("id"));
+        paddock.until(&ann, &path, "status", "provisioning").await;
+        let (cancel, logs) = (format!("{path}/cancel"), format!("{path}/logs"));
+        zoe.post(&cancel, json!({})).await.expect(404);
+        zoe.get(&logs).await.expect(404);
+        ann.post(&cancel, json!({})).await.expect(202);
+        let failed = paddock.until(&ann, &path, "status", "failed").await;
+        assert_eq!(failed["reason_code"], "Cancelled");
+        let answer = ann.post(&cancel, json!({})).await;
+        refused(&answer, "cancelled again");
+        answer.expect(409);
+        let (_, log) = text(&ann, &format!("{logs}?tail=1"), "text/plain").await;
+        assert_eq!(log, "Provisioning was cancelled. Retry, or delete the cluster.\n");
+        ann.get(&format!("{logs}?tail=no")).await.expect(400);
     }
 }

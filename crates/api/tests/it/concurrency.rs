@@ -9,14 +9,13 @@ use store::deployment::Limits;
 use testing::{Answer, TestPaddock, TestSettings, on_both_engines};
 
 use crate::accounting::adds_up;
-use crate::world::cluster_path;
+use crate::world::{cluster_path, start, start_with, until_shown};
 
 const MANY: usize = 1000;
 
 on_both_engines! {
     async fn a_thousand_redemptions_of_one_invite_make_one_user(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let invite = ann.post("/api/v1/invites", json!({})).await;
         let (id, code) = (invite.text("id"), invite.text("code"));
         let answers = at_once(MANY, |i| {
@@ -35,8 +34,7 @@ on_both_engines! {
 
     async fn a_thousand_creates_against_the_organizations_limit_make_exactly_that_many(engine: Engine) {
         let limits = Limits { per_organization: 37, per_cluster: 10_000 };
-        let paddock = TestPaddock::start_with(engine, limited(limits)).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start_with(engine, limited(limits)).await;
         let zoe = paddock.owner("zoe").await;
         let answers = at_once(MANY, |_| {
             let ann = ann.clone();
@@ -50,8 +48,7 @@ on_both_engines! {
 
     async fn a_thousand_creates_against_the_clusters_limit_make_exactly_that_many(engine: Engine) {
         let limits = Limits { per_organization: 1000, per_cluster: 41 };
-        let paddock = TestPaddock::start_with(engine, limited(limits)).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start_with(engine, limited(limits)).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 30})).await;
         let answers = at_once(MANY, |i| {
             let (ann, cluster) = (ann.clone(), cluster.clone());
@@ -67,19 +64,13 @@ on_both_engines! {
         says(&answers, "limit of 41 deployments per cluster");
         // What was deleted makes room for as many again.
         ann.delete(&format!("/deployment/?clusterId={cluster}")).await.expect(202);
-        for _ in 0..200 {
-            if ann.get("/deployment/").await.expect(200)["total"] == 0 {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
+        until_shown(&ann, "/deployment/", |page| page["total"] == 0).await;
         ann.put("/deployment/", json!({"cluster_id": cluster, "resource": {"cpu": 1}})).await.expect(201);
         adds_up(&paddock).await;
     }
 
     async fn taking_and_giving_back_at_once_never_leaves_capacity_wrong(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 5, "gpu": "2.5", "ram": 100})).await;
         let path = format!("{}/capacity", cluster_path(&cluster));
         let kargo = format!("/cluster/{cluster}/resource/");
@@ -117,8 +108,7 @@ on_both_engines! {
     }
 
     async fn deployments_and_hands_at_once_never_take_more_than_there_is(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 10})).await;
         let body = json!({"cluster_id": cluster, "resources": {"cpu": 1}, "image": "web:1"});
         at_once(120, |i| {
@@ -141,8 +131,7 @@ on_both_engines! {
     }
 
     async fn two_owners_who_demote_each_other_leave_one(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let bob = paddock.member(&ann, "bob").await;
         let [ann_id, bob_id] = [ann.get("/user/").await.text("id"), bob.get("/user/").await.text("id")];
         for _ in 0..10 {
@@ -220,7 +209,8 @@ fn says(answers: &[Answer], text: &str) {
     }
 }
 
-fn limited(limits: Limits) -> TestSettings {
+/// Settings with these limits on deployments.
+pub(crate) fn limited(limits: Limits) -> TestSettings {
     let api = api::Settings { limits, ..api::Settings::default() };
     TestSettings { api, ..TestSettings::default() }
 }

@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 use testing::{Client, TestPaddock, TestSettings, on_both_engines};
 
 use crate::accounting::adds_up;
-use crate::world::{cluster_path, deployment_path, names_field};
+use crate::world::{
+    cluster_path, deploy, deploy_running, deployment_path, names_field, start, start_with,
+};
 
 on_both_engines! {
     async fn an_image_runs_where_it_was_asked_to(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 4, "ram": "8Gi"})).await;
         let body = json!({
             "cluster_id": cluster, "image": "registry.local:5000/shop/web:3", "priority": 3,
@@ -40,8 +41,7 @@ on_both_engines! {
     }
 
     async fn kargos_two_words_for_an_image_are_one_thing(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 4})).await;
         for (words, image) in [
             (json!({"image": "a:1"}), json!("a:1")),
@@ -62,8 +62,7 @@ on_both_engines! {
     }
 
     async fn without_an_image_it_only_holds_its_capacity(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"gpu": 2})).await;
         let id = deploy(&ann, json!({"cluster_id": cluster, "resources": {"gpu": 2}})).await;
         let runs = paddock.until(&ann, &deployment_path(&id), "status", "running").await;
@@ -79,16 +78,14 @@ on_both_engines! {
 
     async fn an_image_that_can_not_run_fails_with_the_reason_and_frees_its_capacity(engine: Engine) {
         let runtime = simulated::Options { fail: Some("broken".into()), ..Default::default() };
-        let paddock = simulated_by(engine, runtime).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = simulated_by(engine, runtime).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 1})).await;
         let body = json!({"cluster_id": cluster, "resources": {"cpu": 1}, "image": "broken:1"});
         let id = deploy(&ann, body).await;
         let failed = paddock.until(&ann, &deployment_path(&id), "status", "failed").await;
         assert!(failed["status_reason"].as_str().unwrap().contains("broken:1"), "{failed:#}");
         let body = json!({"cluster_id": cluster, "resources": {"cpu": 1}, "image": "good:1"});
-        let next = deploy(&ann, body).await;
-        paddock.until(&ann, &deployment_path(&next), "status", "running").await;
+        let _next = deploy_running(&paddock, &ann, body).await;
         adds_up(&paddock).await;
         assert_eq!(ann.get(&deployment_path(&id)).await.expect(200)["status"], "failed");
         ann.delete(&deployment_path(&id)).await.expect(202);
@@ -99,8 +96,7 @@ on_both_engines! {
     async fn what_ran_to_its_end_is_completed_and_frees_its_capacity(engine: Engine) {
         let complete = Some("batch".into());
         let run_for = Duration::from_millis(100);
-        let paddock = simulated_by(engine, simulated::Options { complete, run_for, ..Default::default() }).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = simulated_by(engine, simulated::Options { complete, run_for, ..Default::default() }).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 1})).await;
         let mut ids = Vec::new();
         // One after the other: each makes room for the next.
@@ -121,12 +117,10 @@ on_both_engines! {
 
     async fn capacity_is_held_until_it_has_really_stopped(engine: Engine) {
         let stop_delay = Duration::from_millis(400);
-        let paddock = simulated_by(engine, simulated::Options { stop_delay, ..Default::default() }).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = simulated_by(engine, simulated::Options { stop_delay, ..Default::default() }).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 1})).await;
         let body = json!({"cluster_id": cluster, "resources": {"cpu": 1}, "image": "web:1"});
-        let id = deploy(&ann, body).await;
-        paddock.until(&ann, &deployment_path(&id), "status", "running").await;
+        let id = deploy_running(&paddock, &ann, body).await;
         ann.delete(&deployment_path(&id)).await.expect(202);
         // Asking twice changes nothing.
         ann.delete(&deployment_path(&id)).await.expect(202);
@@ -139,8 +133,7 @@ on_both_engines! {
 
     async fn what_waits_or_starts_can_be_deleted_and_its_history_stays(engine: Engine) {
         let start_delay = Duration::from_millis(500);
-        let paddock = simulated_by(engine, simulated::Options { start_delay, ..Default::default() }).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = simulated_by(engine, simulated::Options { start_delay, ..Default::default() }).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 1})).await;
         let body = json!({"cluster_id": cluster, "resources": {"cpu": 1}, "image": "web:1"});
         let starting = deploy(&ann, body.clone()).await;
@@ -159,8 +152,7 @@ on_both_engines! {
     }
 
     async fn all_of_one_cluster_are_deleted_and_no_other(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let mut clusters = Vec::new();
         for image in [json!("web:1"), Value::Null] {
             let cluster = paddock.cluster(&ann, json!({"cpu": 2})).await;
@@ -181,14 +173,13 @@ on_both_engines! {
     }
 }
 
-async fn deploy(client: &Client, body: Value) -> String {
-    client.post("/api/v1/deployments", body).await.text("id")
-}
-
 async fn used(client: &Client, cluster: &str) -> Value {
     client.get(&cluster_path(cluster)).await.expect(200)["capacity"]["cpu"]["used"].clone()
 }
 
-async fn simulated_by(engine: testing::Engine, runtime: simulated::Options) -> TestPaddock {
-    TestPaddock::start_with(engine, TestSettings { runtime, ..TestSettings::default() }).await
+async fn simulated_by(
+    engine: testing::Engine,
+    runtime: simulated::Options,
+) -> (TestPaddock, Client) {
+    start_with(engine, TestSettings { runtime, ..TestSettings::default() }).await
 }

@@ -1,15 +1,16 @@
 //! The whole life of an environment, as its users see it.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use futures_util::future::{join, join_all};
 use reqwest::header::HeaderValue;
 use serde_json::{Value, json};
 use testing::{Client, on_both_engines};
 
+use crate::concurrency::statuses;
+use crate::paging::in_parts;
 use crate::shop::{SHOP, Shop, listed, path};
-use crate::world::{names_field, refused, sentences};
+use crate::world::{ids, names_field, refused, sentences, until};
 
 on_both_engines! {
     async fn from_a_plan_through_change_and_drift_to_nothing(engine: Engine) {
@@ -65,8 +66,7 @@ on_both_engines! {
     }
 
     async fn lists_show_what_is_asked_for_in_parts(engine: Engine) {
-        let shop = Shop::still(engine).await;
-        shop.publish(SHOP).await.expect(201);
+        let shop = Shop::open_still(engine).await;
         let mut made = Vec::new();
         for name in ["one", "two", "three"] {
             let body = json!({"name": name, "templates": ["shop@1.0.0"]});
@@ -80,15 +80,8 @@ on_both_engines! {
         assert_eq!(listed(&shop.ann, "environments?status=deploying").await.len(), 3);
         assert_eq!(listed(&shop.ann, "environments?status=deployed").await.len(), 0);
         for list in ["environments", "resources", "templates"] {
-            let whole = ids(&listed(&shop.ann, list).await);
-            let (mut parts, mut after) = (Vec::new(), String::new());
-            loop {
-                let part = shop.ann.get(&format!("/api/v1/{list}?limit=2{after}")).await.expect(200);
-                parts.extend(ids(part["items"].as_array().unwrap()));
-                let Some(next) = part["next"].as_str() else { break };
-                after = format!("&after={next}");
-            }
-            assert_eq!(parts, whole, "{list}");
+            let whole = ids(&json!(listed(&shop.ann, list).await));
+            assert_eq!(in_parts(&shop.ann, list, 2).await, whole, "{list}");
         }
     }
 
@@ -114,19 +107,13 @@ on_both_engines! {
         // What drifts is mended by itself now.
         shop.break_by_hand(&id, "base").await;
         shop.ask(&id, "observe", json!(null)).await.expect(202);
-        for _ in 0..400 {
-            if shop.executor.held().names("apply") == ["base"] {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(25)).await;
-        }
+        until("base is repaired", async || shop.executor.held().names("apply") == ["base"]).await;
         assert_eq!(shop.asked("apply"), ["base"]);
         shop.until(&id, "deployed").await;
     }
 
     async fn a_key_makes_one_environment_however_often_it_is_sent(engine: Engine) {
-        let shop = Shop::still(engine).await;
-        shop.publish(SHOP).await.expect(201);
+        let shop = Shop::open_still(engine).await;
         let body = json!({"name": "mine", "templates": ["shop@1.0.0"]});
         let send = || {
             let request = shop.ann.request("POST", "/api/v1/environments");
@@ -141,15 +128,10 @@ on_both_engines! {
     }
 
     async fn of_two_with_one_name_at_once_one_is_made(engine: Engine) {
-        let shop = Shop::still(engine).await;
-        shop.publish(SHOP).await.expect(201);
+        let shop = Shop::open_still(engine).await;
         let body = json!({"name": "mine", "templates": ["shop@1.0.0"]});
         let all = join_all((0..8).map(|_| shop.ann.post("/api/v1/environments", body.clone()))).await;
-        let mut by_status: BTreeMap<u16, usize> = BTreeMap::new();
-        for answer in &all {
-            *by_status.entry(answer.status).or_default() += 1;
-        }
-        assert_eq!(by_status, BTreeMap::from([(202, 1), (409, 7)]));
+        assert_eq!(statuses(&all), BTreeMap::from([(202, 1), (409, 7)]));
         let taken = all.iter().find(|answer| answer.status == 409).unwrap();
         assert_eq!(taken.json["errors"][0]["field"], "name");
         assert_eq!(listed(&shop.ann, "environments").await.len(), 1);
@@ -194,8 +176,7 @@ on_both_engines! {
     }
 
     async fn a_wish_that_breaks_a_rule_is_named(engine: Engine) {
-        let shop = Shop::still(engine).await;
-        shop.publish(SHOP).await.expect(201);
+        let shop = Shop::open_still(engine).await;
         let events = shop.log().await;
         let wish = json!({"name": "mine", "templates": ["shop@1.0.0"]});
         let past = "2001-01-01T00:00:00Z";
@@ -271,8 +252,4 @@ async fn race(ann: &Client, i: usize) -> (bool, bool) {
 fn resource<'a>(environment: &'a Value, name: &str) -> &'a Value {
     let all = environment["resources"].as_array().unwrap();
     all.iter().find(|one| one["name"] == name).unwrap()
-}
-
-fn ids(items: &[Value]) -> Vec<String> {
-    items.iter().map(|item| item["id"].as_str().unwrap().to_owned()).collect()
 }

@@ -3,13 +3,12 @@
 use serde_json::{Value, json};
 use testing::on_both_engines;
 
-use crate::shop::{SHOP, Shop, listed, path};
+use crate::shop::{Shop, listed, path};
 use crate::world::{names_field, refused};
 
 on_both_engines! {
     async fn a_plan_needs_no_name_and_changes_nothing(engine: Engine) {
-        let shop = Shop::still(engine).await;
-        shop.publish(SHOP).await.expect(201);
+        let shop = Shop::open_still(engine).await;
         let events = shop.log().await;
         let wish = json!({"templates": ["shop@1.0.0"]});
         let plan = shop.ann.post("/api/v1/environments/plan", wish.clone()).await.expect(200);

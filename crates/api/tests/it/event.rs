@@ -1,8 +1,9 @@
 //! The event log: one entry for every change, and filters.
 
 use serde_json::{Value, json};
-use testing::{Client, Engine, TestPaddock, TestSettings, on_both_engines};
+use testing::{Client, on_both_engines};
 
+use crate::fleet::still;
 use crate::world::{World, cluster_path, deployment_path};
 
 /// What a filter should let through.
@@ -122,12 +123,6 @@ on_both_engines! {
         }
         assert_eq!(parts, all);
     }
-}
-
-/// Nothing moves by itself.
-async fn still(engine: Engine) -> TestPaddock {
-    TestPaddock::start_with(engine, TestSettings { is_still: true, ..TestSettings::default() })
-        .await
 }
 
 /// A reader of the log who has seen a part of it.

@@ -4,11 +4,7 @@ use agent::simulated;
 use serde_json::{Value, json};
 use testing::{Client, TestPaddock, TestSettings, on_both_engines};
 
-use crate::world::{cluster_path, deployment_path};
-
-async fn deploy(client: &Client, body: Value) -> String {
-    client.post("/api/v1/deployments", body).await.text("id")
-}
+use crate::world::{cluster_path, deploy, deploy_running, deployment_path, start, start_with};
 
 fn wanted(cluster: &str, cpu: i64, priority: i64) -> Value {
     json!({"cluster_id": cluster, "resources": {"cpu": cpu}, "image": "web:1", "priority": priority})
@@ -20,8 +16,7 @@ async fn explain(client: &Client, id: &str) -> Value {
 
 on_both_engines! {
     async fn a_wait_is_explained_with_numbers(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 4})).await;
         let mut body = wanted(&cluster, 3, 0);
         body["run_for"] = json!(3600);
@@ -54,8 +49,7 @@ on_both_engines! {
         let paddock = TestPaddock::start(engine).await;
         let (ann, bob) = (paddock.owner("ann").await, paddock.owner("bob").await);
         let shared = testing::rows::ready_cluster(paddock.db(), None, [("cpu", 2)].into()).await.id;
-        let theirs = deploy(&bob, wanted(&shared.to_string(), 2, 0)).await;
-        paddock.until(&bob, &deployment_path(&theirs), "status", "running").await;
+        let theirs = deploy_running(&paddock, &bob, wanted(&shared.to_string(), 2, 0)).await;
         let mine = deploy(&ann, wanted(&shared.to_string(), 1, 0)).await;
         let why = explain(&ann, &mine).await;
         assert_eq!(why["replicas"][0]["blockers"], json!([]));
@@ -69,11 +63,9 @@ on_both_engines! {
     }
 
     async fn a_dry_run_tells_and_does_nothing(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 4})).await;
-        let low = deploy(&ann, wanted(&cluster, 3, 0)).await;
-        paddock.until(&ann, &deployment_path(&low), "status", "running").await;
+        let low = deploy_running(&paddock, &ann, wanted(&cluster, 3, 0)).await;
         let before = ann.get("/api/v1/events?limit=1000").await.expect(200);
         let would = async |body| {
             let answer = ann.post("/api/v1/deployments?dry_run=true", body).await.expect(200);
@@ -100,13 +92,11 @@ on_both_engines! {
 
     async fn what_is_said_can_be_read_and_the_last_of_it_is_kept(engine: Engine) {
         let runtime = simulated::Options { complete: Some("job".into()), ..Default::default() };
-        let paddock = TestPaddock::start_with(engine, TestSettings { runtime, ..TestSettings::default() }).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start_with(engine, TestSettings { runtime, ..TestSettings::default() }).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 4})).await;
         let mut body = wanted(&cluster, 1, 0);
         body["ports"] = json!([80]);
-        let web = deploy(&ann, body).await;
-        paddock.until(&ann, &deployment_path(&web), "status", "running").await;
+        let web = deploy_running(&paddock, &ann, body).await;
         let said = lines(&ann, &web, "").await;
         assert_eq!(said.len(), 2, "{said:?}");
         assert_eq!(lines(&ann, &web, "?tail=1").await, said[1..]);

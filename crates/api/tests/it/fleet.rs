@@ -3,7 +3,6 @@
 use model::InstanceId;
 use model::event::Actor;
 use model::instance::{Reason, Status};
-use model::kind::{Catalog, Kind};
 use model::reason::Coded;
 use serde_json::{Value, json};
 use store::{Scope, instance};
@@ -15,21 +14,8 @@ pub(crate) const DINOSAURS: &str = "/api/dinosaurs_mgmt/v1/dinosaurs";
 
 /// A server on which nothing moves.
 pub(crate) async fn still(engine: Engine) -> TestPaddock {
-    still_with(engine, None).await
-}
-
-/// The same, with another catalog.
-pub(crate) async fn still_with(engine: Engine, catalog: Option<Catalog>) -> TestPaddock {
-    TestPaddock::start_with(engine, TestSettings { is_still: true, catalog, ..Default::default() })
+    TestPaddock::start_with(engine, TestSettings { is_still: true, ..TestSettings::default() })
         .await
-}
-
-/// The catalog with another kafka.
-pub(crate) fn with_kafka(change: impl FnOnce(&mut Kind)) -> Catalog {
-    let catalog = Catalog::built_in();
-    let mut kafka = Kind::clone(catalog.kind("kafka").unwrap());
-    change(&mut kafka);
-    catalog.with(vec![kafka]).unwrap()
 }
 
 /// Asks for a kafka; `more` is put beside its name.

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use testing::{Client, TestPaddock, TestSettings, on_both_engines};
 
 use crate::fleet_mock::{API, ask, error, foreign_id, parameter, register, registration};
+use crate::world::start;
 
 const TOKEN: &str = "/auth/realms/paddock/protocol/openid-connect/token";
 
@@ -28,8 +29,7 @@ async fn token(client: &Client, account: &str, secret: &str, basic: bool) -> (u1
 
 on_both_engines! {
     async fn an_account_signs_in_and_acts_for_its_owner(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let made = ann.post(&path(""), json!({"name": "robot", "description": "Runs at night, 2x."})).await;
         let made = made.expect(202);
         let (account, secret) = (made["client_id"].as_str().unwrap(), made["client_secret"].as_str().unwrap());
@@ -71,8 +71,7 @@ on_both_engines! {
     }
 
     async fn an_agents_account_gets_tokens_for_its_cluster(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let id = foreign_id("b");
         let made = ann.post(&format!("{API}/clusters"), registration(&id)).await.expect(200);
         let (account, secret) = (parameter(&made, "sso-client-id"), parameter(&made, "sso-secret"));
@@ -98,8 +97,7 @@ on_both_engines! {
     }
 
     async fn who_takes_metrics_can_ask_whose_agent_it_is(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let (one, other) = (register(&paddock, &ann, "b").await, register(&paddock, &ann, "c").await);
         let path = |id: &str| format!("{API}/obs-proxy-verification/{id}");
         let of = |seed: &str| {

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 use testing::{TestPaddock, TestSettings, on_both_engines};
 
-use crate::fleet_mock::{API, ask, error, kafka_path, register};
+use crate::fleet_mock::{API, ask, error, kafka_path, registered};
 use crate::fleet_oidc::{FakeTokens, person};
+use crate::world::start_with;
 
 on_both_engines! {
     async fn only_administrators_find_anything(engine: Engine) {
@@ -12,8 +13,7 @@ on_both_engines! {
         // Nothing moves: what is deleted by the first must be there for the next.
         let api = tokens.settings();
         let settings = TestSettings { api, is_still: true, ..TestSettings::default() };
-        let paddock = TestPaddock::start_with(engine, settings).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start_with(engine, settings).await;
         let id = ask(&ann, "events").await;
         let path = format!("{API}/admin/kafkas/{id}");
         let with = |role: &str| {
@@ -44,10 +44,8 @@ on_both_engines! {
     }
 
     async fn administrators_see_more_and_see_all(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let (ann, zoe, admin) =
-            (paddock.owner("ann").await, paddock.owner("zoe").await, paddock.admin().await);
-        let mock = register(&paddock, &ann, "a").await;
+        let (paddock, ann, mock) = registered(engine).await;
+        let (zoe, admin) = (paddock.owner("zoe").await, paddock.admin().await);
         mock.round().await;
         let (ours, theirs) = (ask(&ann, "ours").await, ask(&zoe, "theirs").await);
         mock.until(&ann, &kafka_path(&ours), "ready").await;
@@ -77,9 +75,8 @@ on_both_engines! {
     }
 
     async fn changes_are_checked_and_recorded(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let (ann, admin) = (paddock.owner("ann").await, paddock.admin().await);
-        let mock = register(&paddock, &ann, "a").await;
+        let (paddock, ann, mock) = registered(engine).await;
+        let admin = paddock.admin().await;
         let id = ask(&ann, "events").await;
         let path = format!("{API}/admin/kafkas/{id}");
         let change = async |body: Value| admin.patch(&path, body).await;

@@ -6,8 +6,10 @@ use serde_json::json;
 use testing::{FakeDns, FakeSeal, FakeSso, TestPaddock, TestSettings, on_both_engines};
 
 use crate::fleet_mock::{
-    API, DNS, ask, condition, error, foreign_id, kafka_path, register, state, works,
+    API, DNS, ask, condition, error, foreign_id, kafka_path, provisioning, register, registered,
+    state, works,
 };
+use crate::world::start_with;
 
 on_both_engines! {
     async fn a_minimal_agent_drives_an_instance_from_asked_for_to_gone(engine: Engine) {
@@ -91,13 +93,8 @@ on_both_engines! {
     }
 
     async fn an_error_is_told_to_the_user_and_may_pass(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
-        let mock = register(&paddock, &ann, "a").await;
-        mock.round().await;
-        let id = ask(&ann, "events").await;
+        let (_paddock, ann, mock, id) = provisioning(engine).await;
         let path = kafka_path(&id);
-        paddock.until(&ann, &path, "status", "provisioning").await;
         mock.say(&id, condition("False", "Error", "The disk is full.")).await;
         let failed = ann.get(&path).await.expect(200);
         assert_eq!(failed["status"], "failed");
@@ -113,13 +110,8 @@ on_both_engines! {
     }
 
     async fn what_is_not_taken_is_tried_anew_and_what_has_no_room_waits(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
-        let mock = register(&paddock, &ann, "a").await;
-        mock.round().await;
-        let id = ask(&ann, "events").await;
+        let (paddock, ann, mock, id) = provisioning(engine).await;
         let path = kafka_path(&id);
-        paddock.until(&ann, &path, "status", "provisioning").await;
         let placement = |item: &serde_json::Value| {
             item["metadata"]["annotations"]["bf2.org/placementId"].as_str().unwrap().to_owned()
         };
@@ -141,9 +133,7 @@ on_both_engines! {
     }
 
     async fn one_bad_report_does_not_take_a_cluster_out(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
-        let mock = register(&paddock, &ann, "a").await;
+        let (paddock, ann, mock) = registered(engine).await;
         let cluster = format!("{API}/clusters/{}", mock.cluster);
         mock.state(state("True", 3)).await.expect(204);
         paddock.until(&ann, &cluster, "status", "ready").await;
@@ -159,9 +149,7 @@ on_both_engines! {
     }
 
     async fn capacity_is_never_less_than_what_is_used_and_that_is_said(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
-        let mock = register(&paddock, &ann, "a").await;
+        let (_paddock, ann, mock) = registered(engine).await;
         mock.round().await;
         let id = ask(&ann, "events").await;
         mock.until(&ann, &kafka_path(&id), "ready").await;
@@ -224,13 +212,8 @@ on_both_engines! {
     }
 
     async fn what_is_wrong_with_one_report_keeps_no_other(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
-        let mock = register(&paddock, &ann, "a").await;
-        mock.round().await;
-        let id = ask(&ann, "events").await;
+        let (paddock, ann, mock, id) = provisioning(engine).await;
         let path = kafka_path(&id);
-        paddock.until(&ann, &path, "status", "provisioning").await;
         let body = json!({
             "nonsense": 5,
             "reserved-kafka-standard-1": works(),
@@ -253,8 +236,7 @@ on_both_engines! {
         let (sso, seal) = (Arc::new(FakeSso::default()), Arc::new(FakeSeal::default()));
         let settings =
             TestSettings { sso: Some(sso), seal: seal.clone(), ..TestSettings::default() };
-        let paddock = TestPaddock::start_with(engine, settings).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start_with(engine, settings).await;
         let mock = register(&paddock, &ann, "a").await;
         mock.round().await;
         let (staying, going) = (ask(&ann, "staying").await, ask(&ann, "going").await);
@@ -272,28 +254,19 @@ on_both_engines! {
     }
 
     async fn who_waits_for_versions_goes_on_when_they_are_said(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
-        let mock = register(&paddock, &ann, "a").await;
+        let (paddock, ann, mock) = registered(engine).await;
         let mut nothing = state("True", 3);
         nothing["strimzi"] = json!([]);
         mock.state(nothing).await.expect(204);
         let path = kafka_path(&ask(&ann, "events").await);
         let platform = path.replace(API, "/api/v1").replace("/kafkas/", "/instances/");
-        for _ in 0..600 {
-            if ann.get(&platform).await.expect(200)["reason_code"] == "VersionsUnknown" {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(25)).await;
-        }
+        paddock.until(&ann, &platform, "reason_code", "VersionsUnknown").await;
         mock.state(state("True", 3)).await.expect(204);
         paddock.until(&ann, &path, "status", "provisioning").await;
     }
 
     async fn versions_are_checked_and_the_newest_is_taken(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
-        let mock = register(&paddock, &ann, "a").await;
+        let (paddock, ann, mock) = registered(engine).await;
         let operator = |version: &str, ready: bool| {
             json!({"ready": ready, "version": version, "kafkaVersions": ["3.9.0", "3.10.0"], "kafkaIbpVersions": ["3.9"]})
         };

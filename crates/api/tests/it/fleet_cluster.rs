@@ -10,7 +10,8 @@ use model::quota::parse;
 use serde_json::json;
 use testing::{TestPaddock, TestSettings, on_both_engines};
 
-use crate::fleet_mock::{API, ask, error, foreign_id, kafka_path, register, registration};
+use crate::fleet_mock::{API, ask, error, foreign_id, kafka_path, registered, registration};
+use crate::world::start_with;
 
 /// A system that keeps one series, and what it was asked for.
 #[derive(Default)]
@@ -33,10 +34,8 @@ impl Backend for FakeBackend {
 
 on_both_engines! {
     async fn a_cluster_is_registered_once_and_goes_when_it_is_empty(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let (ann, zoe) = (paddock.owner("ann").await, paddock.owner("zoe").await);
-        let bob = paddock.member(&ann, "bob").await;
-        let mock = register(&paddock, &ann, "a").await;
+        let (paddock, ann, mock) = registered(engine).await;
+        let (zoe, bob) = (paddock.owner("zoe").await, paddock.member(&ann, "bob").await);
         let (all, one) = (format!("{API}/clusters"), format!("{API}/clusters/{}", mock.cluster));
         error(&ann.post(&all, registration(&mock.cluster)).await, 409, 44);
         error(&zoe.post(&all, registration(&mock.cluster)).await, 409, 44);
@@ -115,8 +114,7 @@ on_both_engines! {
         let metrics = MetricsBackend(Some(backend.clone()));
         let settings =
             TestSettings { api: api::Settings { metrics, ..api::Settings::default() }, ..TestSettings::default() };
-        let paddock = TestPaddock::start_with(engine, settings).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start_with(engine, settings).await;
         let id = ask(&ann, "events").await;
         let path = |rest: &str| format!("{}/metrics/{rest}", kafka_path(&id));
         let range = ann.get(&path("query_range?duration=5&interval=30&filters=a&filters=b%7D")).await.expect(200);

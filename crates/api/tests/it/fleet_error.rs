@@ -4,13 +4,13 @@ use serde_json::json;
 use testing::on_both_engines;
 
 use crate::fleet::{API, DINOSAURS, KAFKAS, ask, fails, grant, kafka, organization, still};
+use crate::world::start_still;
 
 const ASYNC: &str = "?async=true";
 
 on_both_engines! {
     async fn what_is_wrong_with_a_body_or_the_way_to_ask_is_told_first(engine: Engine) {
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start_still(engine).await;
         for (query, body, code) in [
             (ASYNC, "", 17),
             (ASYNC, "{", 17),
@@ -36,8 +36,7 @@ on_both_engines! {
     }
 
     async fn what_is_wrong_with_a_wish_is_told_in_the_order_of_the_checks(engine: Engine) {
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start_still(engine).await;
         kafka(&ann, "taken").await;
         let long = "a".repeat(33);
         for (name, more, code, status) in [
@@ -67,8 +66,7 @@ on_both_engines! {
     }
 
     async fn where_it_is_asked_an_instance_must_span_zones(engine: Engine) {
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start_still(engine).await;
         let path = format!("{DINOSAURS}{ASYNC}");
         fails(&ann.post(&path, json!({"name": "rex", "multi_az": false})).await, 35, 400);
         let body = json!({"name": "rex", "multi_az": false, "region": "mars"});

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use testing::on_both_engines;
 
 use crate::fleet::{API, DINOSAURS, KAFKAS, ask, charged, fails, has_no_null, kafka, make, still};
+use crate::world::start_still;
 
 const TO_READY: [Status; 3] = [Status::Preparing, Status::Provisioning, Status::Ready];
 
 on_both_engines! {
     async fn an_instance_is_shown_with_what_it_has_and_nothing_is_null(engine: Engine) {
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start_still(engine).await;
         let plan = json!({"plan": "standard.x2", "reauthentication_enabled": false});
         let made = ask(&ann, "orders", plan).await.expect(202);
         has_no_null(&made);
@@ -47,8 +47,7 @@ on_both_engines! {
     }
 
     async fn kinds_have_their_own_words(engine: Engine) {
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start_still(engine).await;
         let made = ann.post(&format!("{DINOSAURS}?async=true"), json!({"name": "rex"})).await.expect(202);
         assert_eq!((&made["kind"], &made["multi_az"]), (&json!("Dinosaur"), &json!(true)));
         assert!(made.get("size_id").is_none() && made.get("billing_model").is_none(), "{made:#}");
@@ -80,8 +79,7 @@ on_both_engines! {
     }
 
     async fn members_see_all_and_change_their_own(engine: Engine) {
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start_still(engine).await;
         let (bob, cat) = (paddock.member(&ann, "bob").await, paddock.member(&ann, "cat").await);
         let zoe = paddock.owner("zoe").await;
         let path = format!("{KAFKAS}/{}", kafka(&bob, "orders").await);
@@ -107,8 +105,7 @@ on_both_engines! {
     }
 
     async fn deleting_again_is_fine_and_never_goes_back(engine: Engine) {
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start_still(engine).await;
         let id = kafka(&ann, "orders").await;
         let path = format!("{KAFKAS}/{id}");
         for _ in 0..2 {
@@ -123,8 +120,7 @@ on_both_engines! {
     }
 
     async fn a_failed_one_says_why(engine: Engine) {
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start_still(engine).await;
         let id = kafka(&ann, "orders").await;
         make(&paddock, &id, &TO_READY).await;
         let ready = ann.get(&format!("{KAFKAS}/{id}")).await.expect(200);
@@ -136,8 +132,7 @@ on_both_engines! {
     }
 
     async fn of_fifty_who_want_one_name_one_gets_it(engine: Engine) {
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start_still(engine).await;
         let asks = (0..50).map(|_| ask(&ann, "orders", json!({"plan": "standard.x1"})));
         let answers = futures_util::future::join_all(asks).await;
         let made = answers.iter().filter(|answer| answer.status == 202).count();
@@ -150,8 +145,7 @@ on_both_engines! {
     }
 
     async fn cloud_providers_and_instance_types_are_those_of_the_catalog(engine: Engine) {
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start_still(engine).await;
         let clouds = ann.get(&format!("{API}/cloud_providers?page=9&size=0")).await.expect(200);
         assert_eq!((&clouds["kind"], &clouds["page"]), (&json!("CloudProviderList"), &json!(1)));
         assert_eq!((&clouds["size"], &clouds["total"]), (&json!(3), &json!(3)));

@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 use testing::{Client, on_both_engines};
 
 use crate::fleet::{DINOSAURS, KAFKAS, ask, fails, kafka, still};
+use crate::world::start_still;
 
 on_both_engines! {
     async fn pages_are_counted_as_fleet_managers_count_them(engine: Engine) {
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start_still(engine).await;
         let empty = ann.get(KAFKAS).await.expect(200);
         assert_eq!(empty, json!({"kind": "KafkaRequestList", "page": 1, "size": 0, "total": 0, "items": []}));
         for name in ["e", "d", "c", "b", "a"] {
@@ -38,8 +38,7 @@ on_both_engines! {
     }
 
     async fn lists_have_the_order_that_is_asked_for(engine: Engine) {
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start_still(engine).await;
         for (name, plan) in [("b", "standard.x1"), ("a-c", "developer.x1"), ("ab", "standard.x1")] {
             ask(&ann, name, json!({"plan": plan})).await.expect(202);
         }
@@ -65,8 +64,7 @@ on_both_engines! {
     }
 
     async fn searches_find_what_they_say(engine: Engine) {
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start_still(engine).await;
         for (name, plan) in [("orders", "standard.x1"), ("other", "developer.x1"), ("logs", "standard.x1")] {
             ask(&ann, name, json!({"plan": plan})).await.expect(202);
         }

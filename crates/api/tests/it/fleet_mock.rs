@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use testing::{Answer, Client, TestPaddock};
+use testing::{Answer, Client, Engine, TestPaddock};
+
+use crate::world::{start, until};
 
 pub(crate) const API: &str = "/api/kafkas_mgmt/v1";
 /// The name under which clients reach the mock's cluster.
@@ -47,6 +49,22 @@ pub(crate) async fn register(paddock: &TestPaddock, owner: &Client, seed: &str) 
     let answer = owner.post(&format!("{API}/clusters"), registration(&cluster)).await.expect(200);
     let client = paddock.client.with_token(&parameter(&answer, "sso-secret"));
     Mock { client, cluster }
+}
+
+/// A server, ann, and the agent of her cluster.
+pub(crate) async fn registered(engine: Engine) -> (TestPaddock, Client, Mock) {
+    let (paddock, ann) = start(engine).await;
+    let mock = register(&paddock, &ann, "a").await;
+    (paddock, ann, mock)
+}
+
+/// The same, and an instance of hers that is `provisioning`.
+pub(crate) async fn provisioning(engine: Engine) -> (TestPaddock, Client, Mock, String) {
+    let (paddock, ann, mock) = registered(engine).await;
+    mock.round().await;
+    let id = ask(&ann, "events").await;
+    paddock.until(&ann, &kafka_path(&id), "status", "provisioning").await;
+    (paddock, ann, mock, id)
 }
 
 /// The state of a cluster as an agent reports it.
@@ -132,14 +150,11 @@ impl Mock {
 
     /// Works until there is nothing at the path any more.
     pub(crate) async fn until_gone(&self, who: &Client, path: &str) {
-        for _ in 0..PATIENCE {
+        until(&format!("{path} is gone"), async || {
             self.round().await;
-            if who.get(path).await.status == 404 {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(25)).await;
-        }
-        panic!("{path} does not go away");
+            who.get(path).await.status == 404
+        })
+        .await;
     }
 }
 

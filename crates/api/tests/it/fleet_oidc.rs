@@ -7,7 +7,7 @@ use api::oidc::{Claims, Denied, Oidc, Verify};
 use futures_util::future::BoxFuture;
 use model::Time;
 use serde_json::json;
-use testing::{TestPaddock, TestSettings, on_both_engines};
+use testing::{Engine, TestPaddock, TestSettings, on_both_engines};
 
 use crate::fleet_mock::{API, ask, error};
 
@@ -56,11 +56,16 @@ pub(crate) fn person(name: &str, organization: &str) -> Claims {
     }
 }
 
+/// A server that believes these tokens.
+async fn believing(engine: Engine) -> (TestPaddock, FakeTokens) {
+    let tokens = FakeTokens::default();
+    let settings = TestSettings { api: tokens.settings(), ..TestSettings::default() };
+    (TestPaddock::start_with(engine, settings).await, tokens)
+}
+
 on_both_engines! {
     async fn users_and_organizations_are_made_on_first_sight(engine: Engine) {
-        let tokens = FakeTokens::default();
-        let settings = TestSettings { api: tokens.settings(), ..TestSettings::default() };
-        let paddock = TestPaddock::start_with(engine, settings).await;
+        let (paddock, tokens) = believing(engine).await;
         // Names that are taken here already.
         let local = paddock.owner("eve").await;
         let eve = paddock.client.with_token(&tokens.add(person("eve", "13640203")));
@@ -87,9 +92,7 @@ on_both_engines! {
     }
 
     async fn rights_are_what_the_token_says(engine: Engine) {
-        let tokens = FakeTokens::default();
-        let settings = TestSettings { api: tokens.settings(), ..TestSettings::default() };
-        let paddock = TestPaddock::start_with(engine, settings).await;
+        let (paddock, tokens) = believing(engine).await;
         let bob = paddock.client.with_token(&tokens.add(person("bob", "1")));
         let eve = paddock.client.with_token(&tokens.add(person("eve", "1")));
         let id = ask(&bob, "events").await;
@@ -101,9 +104,7 @@ on_both_engines! {
     }
 
     async fn tokens_that_are_not_accepted(engine: Engine) {
-        let tokens = FakeTokens::default();
-        let settings = TestSettings { api: tokens.settings(), ..TestSettings::default() };
-        let paddock = TestPaddock::start_with(engine, settings).await;
+        let (paddock, tokens) = believing(engine).await;
         let homeless = tokens.add(Claims { organization: None, ..person("eve", "1") });
         let path = format!("{API}/kafkas");
         for token in ["a.b.c", &homeless] {

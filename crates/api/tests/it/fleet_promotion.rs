@@ -4,16 +4,14 @@ use model::instance::Status;
 use serde_json::{Value, json};
 use testing::{Client, TestPaddock, on_both_engines};
 
-use crate::fleet::{
-    DINOSAURS, KAFKAS, ask, charged, fails, grant, kafka, make, organization, still,
-};
+use crate::fleet::{DINOSAURS, KAFKAS, ask, charged, fails, grant, kafka, make, organization};
+use crate::world::start_still;
 
 const TO_READY: [Status; 3] = [Status::Preparing, Status::Provisioning, Status::Ready];
 
 on_both_engines! {
     async fn an_evaluation_becomes_a_standard_one(engine: Engine) {
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start_still(engine).await;
         let own = organization(&ann).await;
         grant(&paddock, json!({"organization_id": own, "billing_model": "eval", "limit": 2})).await;
         grant(&paddock, json!({"organization_id": own, "billing_model": "standard", "limit": 1})).await;
@@ -47,8 +45,7 @@ on_both_engines! {
     }
 
     async fn what_can_not_be_promoted_is_refused_by_number(engine: Engine) {
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start_still(engine).await;
         let bob = paddock.member(&ann, "bob").await;
         let wanted = json!({"desired_kafka_billing_model": "standard"});
         let made = ask(&ann, "a", json!({"plan": "standard.x1", "billing_model": "eval"})).await;

@@ -1,17 +1,16 @@
 //! Limits hold whatever comes at once, and what is refused leaves nothing behind.
 
 use futures_util::future::join_all;
+use model::kind::{Catalog, Kind};
 use serde_json::{Value, json};
-use testing::on_both_engines;
+use testing::{Client, Engine, TestPaddock, TestSettings, on_both_engines};
 
-use crate::fleet::{
-    API, KAFKAS, ask, charged, fails, grant, kafka, organization, still, still_with, with_kafka,
-};
+use crate::fleet::{API, KAFKAS, ask, charged, fails, grant, kafka, organization, still};
+use crate::world::{start_still, start_with};
 
 on_both_engines! {
     async fn quota_holds_under_concurrency(engine: Engine) {
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start_still(engine).await;
         let own = organization(&ann).await;
         grant(&paddock, json!({"organization_id": own, "limit": 5})).await;
         let names: Vec<String> = (0..20).map(|n| format!("k{n}")).collect();
@@ -29,11 +28,7 @@ on_both_engines! {
     }
 
     async fn a_full_region_charges_nobody(engine: Engine) {
-        let catalog = with_kafka(|kafka| {
-            kafka.clouds[0].regions[0].types.get_mut("standard").unwrap().limit = Some(3);
-        });
-        let paddock = still_with(engine, Some(catalog)).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = limited(engine, "standard", 3).await;
         let own = organization(&ann).await;
         grant(&paddock, json!({"organization_id": own, "limit": 100})).await;
         assert_eq!(sizes(&ann).await, json!(["x1", "x2"]));
@@ -50,11 +45,7 @@ on_both_engines! {
     }
 
     async fn a_region_without_room_at_all_takes_nothing(engine: Engine) {
-        let catalog = with_kafka(|kafka| {
-            kafka.clouds[0].regions[0].types.get_mut("developer").unwrap().limit = Some(0);
-        });
-        let paddock = still_with(engine, Some(catalog)).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = limited(engine, "developer", 0).await;
         fails(&ask(&ann, "a", json!({})).await, 24, 403);
         assert_eq!(charged(&paddock).await, []);
     }
@@ -110,8 +101,17 @@ on_both_engines! {
     }
 }
 
+/// A server on which nothing moves, with a limit on this type of kafka in the first region.
+async fn limited(engine: Engine, instance_type: &str, limit: u32) -> (TestPaddock, Client) {
+    let catalog = Catalog::built_in();
+    let mut kafka = Kind::clone(catalog.kind("kafka").unwrap());
+    kafka.clouds[0].regions[0].types.get_mut(instance_type).unwrap().limit = Some(limit);
+    let catalog = Some(catalog.with(vec![kafka]).unwrap());
+    start_with(engine, TestSettings { is_still: true, catalog, ..TestSettings::default() }).await
+}
+
 /// The sizes of standard kafkas that fit.
-async fn sizes(client: &testing::Client) -> Value {
+async fn sizes(client: &Client) -> Value {
     let regions = client.get(&format!("{API}/cloud_providers/local/regions")).await.expect(200);
     assert_eq!(regions["items"][0]["capacity"][0]["instance_type"], "standard");
     regions["items"][0]["capacity"][0]["available_sizes"].clone()

@@ -1,11 +1,11 @@
 //! What all calls of the fleet managers' family have in common.
 
 use serde_json::json;
-use testing::on_both_engines;
+use testing::{Client, on_both_engines};
 
 use crate::calls;
 use crate::fleet::{API, KAFKAS, fails, kafka, still};
-use crate::world::World;
+use crate::world::{World, start_still};
 
 /// The calls that need no sign-in. Whoever adds one writes it here, on purpose.
 const OPEN: &[&str] = &[
@@ -22,19 +22,11 @@ const TOKEN: &str = "POST /auth/realms/paddock/protocol/openid-connect/token";
 
 on_both_engines! {
     async fn every_call_but_a_few_needs_a_sign_in_and_is_about_ones_own(engine: Engine) {
-        let world = World::new(engine).await;
-        let before = world.picture().await;
+        let (world, before) = World::pictured(engine).await;
         for call in calls::fleet(&world.theirs) {
             assert_eq!(call.is_open(), OPEN.contains(&call.name().as_str()), "{}", call.name());
             let path = format!("{}?async=true", call.path);
-            let send = async |client: &testing::Client| {
-                let request = client.request(&call.method, &path);
-                let request = match &call.body {
-                    Some(body) => request.json(body),
-                    None => request,
-                };
-                client.send(request).await
-            };
+            let send = async |client: &Client| client.send(call.request(client, &path)).await;
             let nobody = &world.paddock.client;
             if call.is_open() {
                 let expected = if call.name() == TOKEN { 400 } else { 200 };
@@ -67,8 +59,7 @@ on_both_engines! {
     }
 
     async fn answers_name_their_operation_and_vary_by_who_asks(engine: Engine) {
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start_still(engine).await;
         let id = kafka(&ann, "a").await;
         let mut seen = std::collections::BTreeSet::new();
         for path in ["/api/kafkas_mgmt".to_owned(), format!("{API}/errors"), KAFKAS.to_owned(), format!("{KAFKAS}/{id}/")] {

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 use store::deployment::Limits;
-use testing::{Answer, Client, TestPaddock, TestSettings, on_both_engines};
+use testing::{Answer, Client, on_both_engines};
 
 use crate::accounting::adds_up;
-use crate::concurrency::{at_once, statuses};
-use crate::world::refused;
+use crate::concurrency::{at_once, limited, statuses};
+use crate::world::{refused, start, start_with};
 
 const CREATES: [(&str, &str); 2] = [
     ("/api/v1/clusters", r#"{"name": "x", "capacity": {"cpu": 1}}"#),
@@ -15,8 +15,7 @@ const CREATES: [(&str, &str); 2] = [
 
 on_both_engines! {
     async fn a_repeated_call_gets_the_same_answer_and_makes_nothing(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start(engine).await;
         for (path, body) in CREATES {
             let body: Value = serde_json::from_str(body).unwrap();
             let first = keyed(&ann, path, &body, path).await;
@@ -32,8 +31,7 @@ on_both_engines! {
     }
 
     async fn a_key_stands_for_one_request_of_one_user(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let mia = paddock.member(&ann, "mia").await;
         for (path, body) in CREATES {
             let body: Value = serde_json::from_str(body).unwrap();
@@ -55,8 +53,7 @@ on_both_engines! {
     }
 
     async fn an_invite_made_twice_is_one_and_its_code_is_shown_once(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start(engine).await;
         let first = keyed(&ann, "/api/v1/invites", &json!({}), "k").await.expect(201);
         let again = keyed(&ann, "/api/v1/invites", &json!({}), "k").await.expect(201);
         assert_eq!(first["id"], again["id"]);
@@ -65,8 +62,7 @@ on_both_engines! {
     }
 
     async fn a_refused_call_does_not_use_its_key_up(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start(engine).await;
         let body = json!({"resources": {"cpu": -1}});
         assert_eq!(keyed(&ann, "/api/v1/deployments", &body, "k").await.status, 400);
         let body = json!({"resources": {"cpu": 1}});
@@ -82,9 +78,7 @@ on_both_engines! {
     async fn the_same_call_fifty_times_at_once_makes_one(engine: Engine) {
         // With room for just one, the late ones must still see that it is theirs.
         let limits = Limits { per_organization: 1, per_cluster: 1 };
-        let api = api::Settings { limits, ..api::Settings::default() };
-        let paddock = TestPaddock::start_with(engine, TestSettings { api, ..Default::default() }).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start_with(engine, limited(limits)).await;
         let body = json!({"resources": {"cpu": 1}});
         let answers = at_once(50, |_| keyed(&ann, "/api/v1/deployments", &body, "once")).await;
         assert_eq!(statuses(&answers), [(201, 50)].into());

@@ -1,10 +1,10 @@
 //! Instances through the platform API.
 
 use serde_json::json;
-use testing::{TestPaddock, on_both_engines};
+use testing::on_both_engines;
 
 use crate::fleet::{kafka, organization, still};
-use crate::world::refused;
+use crate::world::{refused, start, start_still};
 
 const INSTANCES: &str = "/api/v1/instances";
 
@@ -37,8 +37,7 @@ on_both_engines! {
     }
 
     async fn what_a_kind_does_not_offer_can_not_be_asked_for(engine: Engine) {
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start_still(engine).await;
         for (field, value) in [
             ("plan", json!("standard.x1")),
             ("billing_model", json!("standard")),
@@ -56,8 +55,7 @@ on_both_engines! {
     }
 
     async fn owners_and_administrators_change_and_delete(engine: Engine) {
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start_still(engine).await;
         let (bob, admin) = (paddock.member(&ann, "bob").await, paddock.admin().await);
         let path = format!("{INSTANCES}/{}", kafka(&ann, "orders").await);
         bob.patch(&path, json!({"owner": "bob"})).await.expect(403);
@@ -71,8 +69,7 @@ on_both_engines! {
     }
 
     async fn kinds_are_listed(engine: Engine) {
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start_still(engine).await;
         let kinds = ann.get("/api/v1/kinds").await.expect(200);
         assert_eq!(kinds["items"][0]["name"], "dinosaur");
         assert_eq!(kinds["items"][1]["plans"][1]["name"], "standard.x2");
@@ -80,8 +77,7 @@ on_both_engines! {
     }
 
     async fn what_holds_an_instances_capacity_is_not_to_be_touched(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         paddock.cluster(&ann, json!({"cpu": 1, "ram": "1Gi"})).await;
         let id = kafka(&ann, "orders").await;
         paddock.until(&ann, &format!("{INSTANCES}/{id}"), "status", "ready").await;

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use model::Time;
 use serde_json::{Value, json};
-use testing::{Answer, Client, TestPaddock, on_both_engines};
+use testing::{Answer, Client, on_both_engines};
+
+use crate::world::start;
 
 const WEEK: Duration = Duration::from_hours(7 * 24);
 
 on_both_engines! {
     async fn a_code_works_for_seven_days_or_as_long_as_was_asked(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         for (body, life) in [
             (json!({}), WEEK),
             (json!({"expires_in": null}), WEEK),
@@ -28,8 +29,7 @@ on_both_engines! {
     }
 
     async fn an_expired_code_is_gone_and_nobody_used_it(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let code = ann.patch("/organization/invite/", json!({"expires_in": 60})).await.text("code");
         assert_eq!(status(&paddock.client, &code).await, (true, false, Value::Null));
         paddock.clock.advance(Duration::from_secs(61));
@@ -45,8 +45,7 @@ on_both_engines! {
     }
 
     async fn an_owner_opens_a_code_again_any_number_of_times(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let invite = ann.post("/api/v1/invites", json!({})).await;
         let (id, code) = (invite.text("id"), invite.text("code"));
         let path = format!("/api/v1/invites/{id}");
@@ -67,8 +66,7 @@ on_both_engines! {
     }
 
     async fn a_member_invites_but_neither_opens_again_nor_revokes(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let mia = paddock.member(&ann, "mia").await;
         let invite = mia.post("/api/v1/invites", json!({})).await;
         let (code, path) = (invite.text("code"), format!("/api/v1/invites/{}", invite.text("id")));
@@ -79,8 +77,7 @@ on_both_engines! {
     }
 
     async fn a_revoked_code_no_longer_works(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let invite = ann.post("/api/v1/invites", json!({})).await;
         let (code, path) = (invite.text("code"), format!("/api/v1/invites/{}", invite.text("id")));
         ann.delete(&path).await.expect(204);
@@ -91,8 +88,7 @@ on_both_engines! {
     }
 
     async fn a_code_is_taken_from_body_query_or_bearer(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let anybody = &paddock.client;
         let path = "/organization/invite/";
         for (name, from) in [("one", "body"), ("two", "query"), ("three", "bearer")] {
@@ -113,8 +109,7 @@ on_both_engines! {
     }
 
     async fn a_redemption_that_fails_leaves_the_code_open(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let code = ann.patch("/organization/invite/", json!({})).await.text("code");
         assert_eq!(join(&paddock.client, "/organization/invite/", &code, "ANN").await.status, 409);
         assert_eq!(join(&paddock.client, "/organization/invite/", &code, "a b").await.status, 400);

@@ -6,12 +6,11 @@ use serde_json::json;
 use testing::{Client, TestPaddock, TestSettings, on_both_engines};
 
 use crate::calls;
-use crate::world::{World, names_field};
+use crate::world::{World, names_field, start};
 
 on_both_engines! {
     async fn a_token_works_until_its_end(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         assert_eq!(ann.get("/api/v1/users/me").await.expect(200)["username"], "ann");
         paddock.clock.advance(Duration::from_hours(24) - Duration::from_mins(5));
         ann.get("/api/v1/users/me").await.expect(200);
@@ -33,8 +32,7 @@ on_both_engines! {
     }
 
     async fn logout_ends_this_token_at_once_and_no_other(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let elsewhere = paddock.sign_in("ann", "secret").await;
         for client in [&ann, &elsewhere] {
             client.get("/user/").await.expect(200);
@@ -58,8 +56,7 @@ on_both_engines! {
     }
 
     async fn a_new_password_ends_all_sign_ins_with_the_old_one(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let elsewhere = paddock.sign_in("ann", "secret").await;
         elsewhere.get("/user/").await.expect(200);
         basic(&paddock.client, "/user/", "ann", "secret", 200).await;

@@ -2,20 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
-use testing::{Client, TestPaddock, TestSettings, on_both_engines};
+use serde_json::json;
+use testing::{Client, on_both_engines};
+
+use crate::world::{ids, start_still};
 
 on_both_engines! {
     async fn pages_by_number_stay_as_they_are_while_rows_are_added(engine: Engine) {
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start_still(engine).await;
         let made = make(&ann, 7).await;
         let mut seen = Vec::new();
         for page in 0..4 {
             let shown = ann.get(&format!("/cluster/?page={page}&offset=2")).await.expect(200);
             assert_eq!((&shown["page"], &shown["offset"]), (&json!(page), &json!(2)));
             assert_eq!(shown["total"], 7 + page);
-            seen.extend(ids(&shown));
+            seen.extend(ids(&shown["items"]));
             make(&ann, 1).await;
         }
         assert_eq!(seen[..7], made[..]);
@@ -26,13 +27,12 @@ on_both_engines! {
     }
 
     async fn parts_by_key_show_each_row_once_while_rows_come_and_go(engine: Engine) {
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start_still(engine).await;
         let made = make(&ann, 9).await;
         let (mut seen, mut after) = (Vec::new(), String::new());
         loop {
             let part = ann.get(&format!("/api/v1/clusters?limit=2{after}")).await.expect(200);
-            seen.extend(ids(&part));
+            seen.extend(ids(&part["items"]));
             // Something before and something after the reader's place changes.
             ann.delete(&format!("/api/v1/clusters/{}", seen[0])).await.expect(202);
             if seen.len() < 9 {
@@ -46,8 +46,7 @@ on_both_engines! {
     }
 
     async fn every_list_goes_on_with_after(engine: Engine) {
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start_still(engine).await;
         let admin = paddock.admin().await;
         make(&ann, 3).await;
         for name in ["one", "two"] {
@@ -62,22 +61,14 @@ on_both_engines! {
             (&ann, "clusters"),
             (&ann, "deployments"),
         ] {
-            let whole = ids(&client.get(&format!("/api/v1/{list}")).await.expect(200));
+            let whole = ids(&client.get(&format!("/api/v1/{list}")).await.expect(200)["items"]);
             assert!(whole.len() >= 2, "{list}");
-            let (mut parts, mut after) = (Vec::new(), String::new());
-            loop {
-                let part = client.get(&format!("/api/v1/{list}?limit=1{after}")).await.expect(200);
-                parts.extend(ids(&part));
-                let Some(next) = part["next"].as_str() else { break };
-                after = format!("&after={next}");
-            }
-            assert_eq!(parts, whole, "{list}");
+            assert_eq!(in_parts(client, list, 1).await, whole, "{list}");
         }
     }
 
     async fn the_last_part_says_that_it_is_the_last(engine: Engine) {
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start_still(engine).await;
         make(&ann, 4).await;
         for (limit, has_more) in [(1, true), (3, true), (4, false), (5, false), (1000, false)] {
             let part = ann.get(&format!("/api/v1/clusters?limit={limit}")).await.expect(200);
@@ -91,10 +82,15 @@ on_both_engines! {
     }
 }
 
-/// Nothing moves by itself.
-async fn still(engine: testing::Engine) -> TestPaddock {
-    TestPaddock::start_with(engine, TestSettings { is_still: true, ..TestSettings::default() })
-        .await
+/// The ids of a whole list, read in parts of this many.
+pub(crate) async fn in_parts(client: &Client, list: &str, limit: usize) -> Vec<String> {
+    let (mut parts, mut after) = (Vec::new(), String::new());
+    loop {
+        let part = client.get(&format!("/api/v1/{list}?limit={limit}{after}")).await.expect(200);
+        parts.extend(ids(&part["items"]));
+        let Some(next) = part["next"].as_str() else { return parts };
+        after = format!("&after={next}");
+    }
 }
 
 async fn make(client: &Client, n: usize) -> Vec<String> {
@@ -104,9 +100,4 @@ async fn make(client: &Client, n: usize) -> Vec<String> {
         ids.push(client.post("/api/v1/clusters", body).await.text("id"));
     }
     ids
-}
-
-fn ids(page: &Value) -> Vec<String> {
-    let id = |item: &Value| item["id"].as_str().unwrap().to_owned();
-    page["items"].as_array().unwrap().iter().map(id).collect()
 }

@@ -1,22 +1,18 @@
 //! Who goes first, who waits and why, who yields.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use testing::{Client, TestPaddock, on_both_engines};
 
 use crate::accounting::adds_up;
-use crate::world::deployment_path;
+use crate::world::{deploy, deploy_running, deployment_path, start, until_shown};
 
 on_both_engines! {
     async fn higher_priorities_go_first_and_equal_ones_by_age(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let (ann, cluster) = one_cpu(&paddock).await;
-        let first = deploy(&ann, &cluster, 100, None).await;
-        paddock.until(&ann, &deployment_path(&first), "status", "running").await;
+        let (paddock, ann, cluster) = one_cpu(engine).await;
+        let first = deploy_running(&paddock, &ann, wanted(&cluster, 100, None)).await;
         let mut line = Vec::new();
         for priority in [0, 5, -3, 5] {
-            line.push(deploy(&ann, &cluster, priority, None).await);
+            line.push(deploy(&ann, wanted(&cluster, priority, None)).await);
         }
         let mut running = first;
         for next in [1, 3, 0, 2] {
@@ -28,37 +24,32 @@ on_both_engines! {
     }
 
     async fn who_waits_is_told_what_is_short(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 2, "gpu": 1})).await;
-        deploy_body(&ann, json!({"cluster_id": cluster, "resources": {"cpu": 1, "gpu": 1}})).await;
+        deploy(&ann, json!({"cluster_id": cluster, "resources": {"cpu": 1, "gpu": 1}})).await;
         for (request, reason) in [
             (json!({"cpu": 2}),
-             "Waiting for capacity on main: needs 2 cpu, 1 cpu more than is free."),
+             "Waiting for capacity on main: needs 2 cpu; short of 1 cpu."),
             (json!({"cpu": 1.5, "gpu": 1}),
-             "Waiting for capacity on main: needs 1.5 cpu, 1 gpu, 0.5 cpu, 1 gpu more than is free."),
+             "Waiting for capacity on main: needs 1.5 cpu, 1 gpu; short of 0.5 cpu, 1 gpu."),
             (json!({"gpu": 3}),
-             "Cannot be placed on main: needs 3 gpu, 2 gpu more than the cluster has."),
+             "Cannot be placed on main: needs 3 gpu; exceeds the cluster by 2 gpu."),
             (json!({"tpu": 1}),
-             "Cannot be placed on main: needs 1 tpu, 1 tpu more than the cluster has."),
+             "Cannot be placed on main: needs 1 tpu; exceeds the cluster by 1 tpu."),
         ] {
-            let id = deploy_body(&ann, json!({"cluster_id": cluster, "resources": request})).await;
+            let id = deploy(&ann, json!({"cluster_id": cluster, "resources": request})).await;
             assert_eq!(until_reason(&ann, &id, reason).await["status"], "queued");
         }
         // What fits goes past those that don't.
-        let id = deploy_body(&ann, json!({"cluster_id": cluster, "resources": {"cpu": 1}})).await;
-        paddock.until(&ann, &deployment_path(&id), "status", "running").await;
+        let _id = deploy_running(&paddock, &ann, json!({"cluster_id": cluster, "resources": {"cpu": 1}})).await;
         adds_up(&paddock).await;
     }
 
     async fn a_lower_priority_yields_and_comes_back(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let (ann, cluster) = one_cpu(&paddock).await;
+        let (paddock, ann, cluster) = one_cpu(engine).await;
         for image in [None, Some("web:1")] {
-            let low = deploy(&ann, &cluster, 1, image).await;
-            paddock.until(&ann, &deployment_path(&low), "status", "running").await;
-            let high = deploy(&ann, &cluster, 2, image).await;
-            paddock.until(&ann, &deployment_path(&high), "status", "running").await;
+            let low = deploy_running(&paddock, &ann, wanted(&cluster, 1, image)).await;
+            let high = deploy_running(&paddock, &ann, wanted(&cluster, 2, image)).await;
             let yielded = paddock.until(&ann, &deployment_path(&low), "status", "preempted").await;
             assert_eq!(yielded["reason_code"], "Preempted");
             let reason = yielded["status_reason"].as_str().unwrap();
@@ -80,63 +71,58 @@ on_both_engines! {
     }
 
     async fn equal_priorities_never_yield(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let (ann, cluster) = one_cpu(&paddock).await;
-        let first = deploy(&ann, &cluster, 7, Some("web:1")).await;
+        let (paddock, ann, cluster) = one_cpu(engine).await;
+        let first = deploy(&ann, wanted(&cluster, 7, Some("web:1"))).await;
         let runs = paddock.until(&ann, &deployment_path(&first), "status", "running").await;
         for priority in [7, 6] {
-            let id = deploy(&ann, &cluster, priority, Some("web:1")).await;
-            until_reason(&ann, &id, "Waiting for capacity on main: needs 1 cpu, 1 cpu more than is free.").await;
+            let id = deploy(&ann, wanted(&cluster, priority, Some("web:1"))).await;
+            until_reason(&ann, &id, "Waiting for capacity on main: needs 1 cpu; short of 1 cpu.").await;
         }
         assert_eq!(ann.get(&deployment_path(&first)).await.expect(200), runs);
         adds_up(&paddock).await;
     }
 
     async fn nobody_yields_for_one_that_would_not_fit_anyway(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 3})).await;
-        let keeper = deploy(&ann, &cluster, 9, None).await;
-        let low = deploy(&ann, &cluster, 0, None).await;
+        let keeper = deploy(&ann, wanted(&cluster, 9, None)).await;
+        let low = deploy(&ann, wanted(&cluster, 0, None)).await;
         for id in [&keeper, &low] {
             paddock.until(&ann, &deployment_path(id), "status", "running").await;
         }
         let body = json!({"cluster_id": cluster, "resources": {"cpu": 3}, "priority": 5});
-        let big = deploy_body(&ann, body).await;
-        until_reason(&ann, &big, "Waiting for capacity on main: needs 3 cpu, 2 cpu more than is free.").await;
+        let big = deploy(&ann, body).await;
+        until_reason(&ann, &big, "Waiting for capacity on main: needs 3 cpu; short of 2 cpu.").await;
         assert_eq!(ann.get(&deployment_path(&low)).await.expect(200)["status"], "running");
         adds_up(&paddock).await;
     }
 
     async fn who_does_not_say_where_goes_where_there_is_room(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let (ann, small) = one_cpu(&paddock).await;
+        let (paddock, ann, small) = one_cpu(engine).await;
         let big = paddock.cluster(&ann, json!({"cpu": 4})).await;
         let body = json!({"resources": {"cpu": 2}, "image": "web:1"});
         for _ in 0..2 {
-            let id = deploy_body(&ann, body.clone()).await;
+            let id = deploy(&ann, body.clone()).await;
             let runs = paddock.until(&ann, &deployment_path(&id), "status", "running").await;
             assert_eq!(runs["cluster_id"], big);
         }
-        let waits = deploy_body(&ann, body).await;
+        let waits = deploy(&ann, body).await;
         let shown = until_reason(&ann, &waits, "Waiting for capacity: needs 2 cpu.").await;
         assert_eq!(shown["cluster_id"], Value::Null);
         let new = paddock.cluster(&ann, json!({"cpu": 2})).await;
         let runs = paddock.until(&ann, &deployment_path(&waits), "status", "running").await;
         assert_eq!(runs["cluster_id"], new);
-        let id = deploy_body(&ann, json!({"resources": {"cpu": 1}})).await;
+        let id = deploy(&ann, json!({"resources": {"cpu": 1}})).await;
         let runs = paddock.until(&ann, &deployment_path(&id), "status", "running").await;
         assert_eq!(runs["cluster_id"], small);
         adds_up(&paddock).await;
     }
 
     async fn another_priority_is_another_place_in_the_queue(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let (ann, cluster) = one_cpu(&paddock).await;
-        let running = deploy(&ann, &cluster, 10, None).await;
-        paddock.until(&ann, &deployment_path(&running), "status", "running").await;
-        let older = deploy(&ann, &cluster, 0, None).await;
-        let younger = deploy(&ann, &cluster, 0, None).await;
+        let (paddock, ann, cluster) = one_cpu(engine).await;
+        let running = deploy_running(&paddock, &ann, wanted(&cluster, 10, None)).await;
+        let older = deploy(&ann, wanted(&cluster, 0, None)).await;
+        let younger = deploy(&ann, wanted(&cluster, 0, None)).await;
         ann.patch(&deployment_path(&younger), json!({"priority": 5})).await.expect(200);
         ann.delete(&deployment_path(&running)).await.expect(202);
         paddock.until(&ann, &deployment_path(&younger), "status", "running").await;
@@ -151,18 +137,15 @@ on_both_engines! {
     }
 
     async fn only_as_many_yield_as_are_needed(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 4})).await;
         let mut running = Vec::new();
         for priority in [3, 1, 2, 1] {
-            let id = deploy(&ann, &cluster, priority, Some("web:1")).await;
-            paddock.until(&ann, &deployment_path(&id), "status", "running").await;
+            let id = deploy_running(&paddock, &ann, wanted(&cluster, priority, Some("web:1"))).await;
             running.push(id);
         }
         let body = json!({"cluster_id": cluster, "resources": {"cpu": 2}, "priority": 9});
-        let high = deploy_body(&ann, body).await;
-        paddock.until(&ann, &deployment_path(&high), "status", "running").await;
+        let _high = deploy_running(&paddock, &ann, body).await;
         for (id, status) in running.iter().zip(["running", "preempted", "running", "preempted"]) {
             paddock.until(&ann, &deployment_path(id), "status", status).await;
         }
@@ -172,29 +155,18 @@ on_both_engines! {
 
 /// Asks again until the reason begins so; the whole deployment then.
 pub(crate) async fn until_reason(client: &Client, id: &str, start: &str) -> Value {
-    let mut last = Value::Null;
-    for _ in 0..400 {
-        last = client.get(&deployment_path(id)).await.expect(200);
-        if last["status_reason"].as_str().unwrap().starts_with(start) {
-            return last;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    panic!("the reason does not become {start:?}: {last:#}");
+    let begins = |now: &Value| now["status_reason"].as_str().unwrap().starts_with(start);
+    until_shown(client, &deployment_path(id), begins).await
 }
 
-async fn one_cpu(paddock: &TestPaddock) -> (Client, String) {
-    let ann = paddock.owner("ann").await;
+/// A server, ann, and her cluster of one cpu.
+async fn one_cpu(engine: testing::Engine) -> (TestPaddock, Client, String) {
+    let (paddock, ann) = start(engine).await;
     let cluster = paddock.cluster(&ann, json!({"cpu": 1})).await;
-    (ann, cluster)
+    (paddock, ann, cluster)
 }
 
-async fn deploy(client: &Client, cluster: &str, priority: i64, image: Option<&str>) -> String {
+fn wanted(cluster: &str, priority: i64, image: Option<&str>) -> Value {
     let resources = json!({"cpu": 1});
-    let body = json!({"cluster_id": cluster, "resources": resources, "priority": priority, "image": image});
-    deploy_body(client, body).await
-}
-
-async fn deploy_body(client: &Client, body: Value) -> String {
-    client.post("/api/v1/deployments", body).await.text("id")
+    json!({"cluster_id": cluster, "resources": resources, "priority": priority, "image": image})
 }

@@ -1,7 +1,6 @@
 //! `GET /api/v1/fleet/scaling`, and what foreign agents shall keep warm.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use model::Resources;
 use model::cluster::Provider;
@@ -11,6 +10,7 @@ use testing::{Client, Engine, TestPaddock, TestSettings, on_both_engines, pools}
 
 use crate::fleet_mock::{Mock, ask, kafka_path, state};
 use crate::service::raw;
+use crate::world::{deploy_running, until_shown};
 
 async fn start(engine: Engine, pools: Vec<Pool>) -> TestPaddock {
     TestPaddock::start_with(engine, TestSettings { pools, ..TestSettings::default() }).await
@@ -30,15 +30,9 @@ fn foreign() -> Pool {
 
 /// The cluster of a pool, once there is one.
 async fn made(admin: &Client) -> String {
-    for _ in 0..600 {
-        let clusters = admin.get("/api/v1/clusters").await.json["items"].clone();
-        let all = clusters.as_array().unwrap();
-        if let Some(one) = all.iter().find(|one| one["name"] == "west-1") {
-            return one["id"].as_str().unwrap().to_owned();
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    panic!("no cluster is made");
+    let list = "/api/v1/clusters?name=west-1";
+    let found = until_shown(admin, list, |page| page["items"][0].is_object()).await;
+    found["items"][0]["id"].as_str().unwrap().to_owned()
 }
 
 on_both_engines! {
@@ -109,17 +103,10 @@ on_both_engines! {
         ann.get("/api/v1/fleet/scaling").await.expect(403);
         paddock.client.get("/api/v1/fleet/scaling").await.expect(401);
         let new = |name: &str| json!({"name": name, "resources": {"cpu": 3}});
-        let first = ann.post("/api/v1/deployments", new("a")).await.text("id");
-        paddock.until(&ann, &format!("/api/v1/deployments/{first}"), "status", "running").await;
+        let _first = deploy_running(&paddock, &ann, new("a")).await;
         ann.post("/api/v1/deployments", new("b")).await.expect(201);
-        let mut pool = json!(null);
-        for _ in 0..400 {
-            pool = admin.get("/api/v1/fleet/scaling").await.json["items"][0].clone();
-            if pool["wish"] == "waiting" {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(25)).await;
-        }
+        let waits = |all: &serde_json::Value| all["items"][0]["wish"] == "waiting";
+        let pool = until_shown(&admin, "/api/v1/fleet/scaling", waits).await["items"][0].clone();
         assert_eq!(pool["name"], "east");
         assert_eq!(pool["decision"], "stay");
         let reason = "Would grow, because 1 waits for 3 cpu that no cluster has; \

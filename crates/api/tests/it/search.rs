@@ -1,9 +1,9 @@
 //! Search as callers see it: whose things are found, in which order, and what is refused.
 
 use serde_json::{Value, json};
-use testing::{Client, TestPaddock, on_both_engines};
+use testing::{Client, on_both_engines};
 
-use crate::world::{World, names_field};
+use crate::world::{World, names_field, start};
 
 async fn found(client: &Client, query: &str) -> Vec<Value> {
     let answer = client.get(&format!("/api/v1/search?{query}")).await.expect(200);
@@ -22,8 +22,7 @@ async fn deployment(client: &Client, name: &str) -> String {
 
 on_both_engines! {
     async fn what_was_just_made_is_found_with_all_there_is_to_know(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let id = deployment(&ann, "web-shop").await;
         let items = found(&ann, "q=webshpo").await;
         let item = &items[0];
@@ -43,8 +42,7 @@ on_both_engines! {
     }
 
     async fn order_kind_and_limit(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start(engine).await;
         for name in ["shop-2", "old", "shop", "shops", "shpo"] {
             deployment(&ann, name).await;
         }
@@ -83,8 +81,7 @@ on_both_engines! {
     }
 
     async fn bad_queries_are_refused_with_what_is_allowed(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let long = format!("q={}", "x".repeat(257));
         for (query, field) in [
             ("", "q"),

@@ -68,7 +68,8 @@ async fn make_things(paddock: &TestPaddock, ann: &Client) -> Vec<String> {
     vec![code, second, agent.token().unwrap().to_owned()]
 }
 
-async fn log(paddock: &TestPaddock) -> String {
+/// All events of everybody, as text.
+pub(crate) async fn log(paddock: &TestPaddock) -> String {
     paddock.db().settle_events().await.unwrap();
     let mut read = paddock.db().read().await.unwrap();
     let all = event::Filter::default();

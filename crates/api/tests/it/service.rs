@@ -4,7 +4,7 @@ use reqwest::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH
 use serde_json::{Value, json};
 use testing::{Client, Engine, TestPaddock, on_both_engines};
 
-use crate::world::refused;
+use crate::world::{refused, start};
 
 on_both_engines! {
     async fn it_says_how_it_is_doing(engine: Engine) {
@@ -26,8 +26,7 @@ on_both_engines! {
     }
 
     async fn metrics_hold_the_series(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         paddock.cluster(&ann, json!({"cpu": 1})).await;
         let (status, headers, _) = raw(&ann, "GET", "/metrics").await;
         assert_eq!(status, 200);
@@ -74,8 +73,7 @@ on_both_engines! {
     }
 
     async fn what_is_not_there_is_a_problem_document(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start(engine).await;
         for (method, path, status) in [
             ("GET", "/nothing", 404),
             ("GET", "/api/v1/nothing", 404),
@@ -99,8 +97,7 @@ on_both_engines! {
     }
 
     async fn a_body_of_one_mebibyte_is_read_and_one_byte_more_is_not(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start(engine).await;
         let body = |bytes: usize| {
             let frame = r#"{"name":"","capacity":{"cpu":1}}"#.len();
             format!(r#"{{"name":"{}","capacity":{{"cpu":1}}}}"#, "x".repeat(bytes - frame))
@@ -121,8 +118,7 @@ on_both_engines! {
     }
 
     async fn a_slash_at_the_end_makes_no_difference(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start(engine).await;
         for path in ["/user", "/cluster", "/deployment", "/api/v1/clusters", "/api/v1/users/me"] {
             let without = ann.get(path).await.expect(200);
             assert_eq!(ann.get(&format!("{path}/")).await.expect(200), without, "{path}");

@@ -3,19 +3,26 @@
 
 use model::Resources;
 use serde_json::json;
-use testing::{TestPaddock, on_both_engines};
+use testing::{Client, Engine, TestPaddock, on_both_engines};
 
 use crate::accounting::adds_up;
 use crate::placement::until_reason;
-use crate::world::{cluster_path, deployment_path};
+use crate::world::{cluster_path, deploy_running, deployment_path, start};
+
+/// A server with the shared cluster, and ann.
+async fn shared<const N: usize>(
+    engine: Engine,
+    machine: [(&str, i64); N],
+) -> (TestPaddock, Client) {
+    let (paddock, ann) = start(engine).await;
+    engine::local_cluster::ensure(paddock.db(), &Resources::from(machine)).await.unwrap();
+    (paddock, ann)
+}
 
 on_both_engines! {
     async fn everybody_uses_it_and_only_the_administrator_changes_it(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let machine = Resources::from([("cpu", 2), ("ram", 4)]);
-        engine::local_cluster::ensure(paddock.db(), &machine).await.unwrap();
-        let (ann, zoe, admin) =
-            (paddock.owner("ann").await, paddock.owner("zoe").await, paddock.admin().await);
+        let (paddock, ann) = shared(engine, [("cpu", 2), ("ram", 4)]).await;
+        let (zoe, admin) = (paddock.owner("zoe").await, paddock.admin().await);
         let list = ann.get("/api/v1/clusters?name=local").await.expect(200);
         let local = list["items"][0].clone();
         assert_eq!((&local["shared"], &local["organization_id"]), (&json!(true), &json!(null)));
@@ -58,10 +65,8 @@ on_both_engines! {
     }
 
     async fn its_events_are_the_administrators(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let machine = Resources::from([("cpu", 2)]);
-        engine::local_cluster::ensure(paddock.db(), &machine).await.unwrap();
-        let (ann, admin) = (paddock.owner("ann").await, paddock.admin().await);
+        let (paddock, ann) = shared(engine, [("cpu", 2)]).await;
+        let admin = paddock.admin().await;
         let of_clusters = "/api/v1/events?kind=cluster";
         assert_eq!(ann.get(of_clusters).await.expect(200)["items"], json!([]));
         let seen = admin.get(of_clusters).await.expect(200);
@@ -69,13 +74,10 @@ on_both_engines! {
     }
 
     async fn who_does_not_say_where_may_land_on_it(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let machine = Resources::from([("cpu", 1)]);
-        engine::local_cluster::ensure(paddock.db(), &machine).await.unwrap();
-        let (ann, zoe) = (paddock.owner("ann").await, paddock.owner("zoe").await);
+        let (paddock, ann) = shared(engine, [("cpu", 1)]).await;
+        let zoe = paddock.owner("zoe").await;
         let body = json!({"resources": {"cpu": 1}});
-        let first = ann.post("/api/v1/deployments", body.clone()).await.text("id");
-        paddock.until(&ann, &deployment_path(&first), "status", "running").await;
+        let _first = deploy_running(&paddock, &ann, body.clone()).await;
         // Full now; an organization's own cluster takes its owner's, not the others'.
         let second = zoe.post("/api/v1/deployments", body.clone()).await.text("id");
         until_reason(&zoe, &second, "Waiting for capacity").await;
@@ -88,16 +90,14 @@ on_both_engines! {
     }
 
     async fn preemption_by_another_organization_does_not_name_the_preemptor(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        engine::local_cluster::ensure(paddock.db(), &Resources::from([("cpu", 1)])).await.unwrap();
-        let (ann, zoe) = (paddock.owner("ann").await, paddock.owner("zoe").await);
+        let (paddock, ann) = shared(engine, [("cpu", 1)]).await;
+        let zoe = paddock.owner("zoe").await;
         let body = json!({"name": "victim", "resources": {"cpu": 1}});
         let victim = ann.post("/api/v1/deployments", body).await.text("id");
         let path = deployment_path(&victim);
         paddock.until(&ann, &path, "status", "running").await;
         let body = json!({"name": "zoes-secret", "resources": {"cpu": 1}, "priority": 12_345});
-        let urgent = zoe.post("/api/v1/deployments", body).await.text("id");
-        paddock.until(&zoe, &deployment_path(&urgent), "status", "running").await;
+        let urgent = deploy_running(&paddock, &zoe, body).await;
         let preempted = paddock.until(&ann, &path, "status", "preempted").await;
         assert_eq!(preempted["reason_code"], "Preempted");
         let told = preempted["status_reason"].as_str().unwrap();

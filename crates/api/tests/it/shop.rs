@@ -8,6 +8,9 @@ use reqwest::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 use testing::{Answer, Client, Engine, FakeOperation, FakeProbe, TestPaddock, TestSettings};
 
+use crate::secrets::log;
+use crate::world::start_with;
+
 pub(crate) const SHOP: &str = "
 name: shop
 version: 1.0.0
@@ -53,16 +56,23 @@ impl Shop {
         for color in ["red", "blue"] {
             probe.held().insert(format!("https://mine.shop.local/{color}"), 200);
         }
-        let paddock = TestPaddock::start_with(engine, settings).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start_with(engine, settings).await;
         Self { paddock, ann, executor, probe }
     }
 
     /// A server on which the shop is published.
     pub(crate) async fn open(engine: Engine) -> Self {
-        let shop = Self::start(engine).await;
-        shop.publish(SHOP).await.expect(201);
-        shop
+        Self::start(engine).await.opened().await
+    }
+
+    /// The same; nothing moves by itself.
+    pub(crate) async fn open_still(engine: Engine) -> Self {
+        Self::still(engine).await.opened().await
+    }
+
+    async fn opened(self) -> Self {
+        self.publish(SHOP).await.expect(201);
+        self
     }
 
     pub(crate) async fn publish(&self, text: &str) -> Answer {
@@ -124,11 +134,7 @@ impl Shop {
 
     /// All events of everybody, as text.
     pub(crate) async fn log(&self) -> String {
-        self.paddock.db().settle_events().await.unwrap();
-        let mut read = self.paddock.db().read().await.unwrap();
-        let all = store::event::Filter::default();
-        let events = store::event::list(&mut read, store::Scope::All, &all, 0, 10_000).await;
-        serde_json::to_string(&events.unwrap()).unwrap()
+        log(&self.paddock).await
     }
 }
 

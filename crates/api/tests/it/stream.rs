@@ -3,15 +3,14 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testing::{Client, TestPaddock, TestSettings, on_both_engines};
+use testing::{Client, on_both_engines};
 
 use crate::sse::Stream;
-use crate::world::{World, names_field};
+use crate::world::{World, names_field, start, start_still};
 
 on_both_engines! {
     async fn a_stream_shows_what_happens_from_now_on(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let mut stream = Stream::open(&ann, "", None).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 1})).await;
         for change in ["created", "provisioning", "provisioned", "waiting_for_agent", "ready"] {
@@ -43,8 +42,7 @@ on_both_engines! {
     }
 
     async fn a_stream_is_filtered_as_the_list_is(engine: Engine) {
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start_still(engine).await;
         let first = make(&ann, "one").await;
         let mut by_subject = Stream::open(&ann, &format!("?subject={first}&after=0"), None).await;
         let mut by_type = Stream::open(&ann, "?type=cluster.updated", None).await;
@@ -58,8 +56,7 @@ on_both_engines! {
 
     async fn a_broken_stream_is_resumed_without_loss_or_repetition(engine: Engine) {
         const WRITES: usize = 150;
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start_still(engine).await;
         let mut stream = Stream::open(&ann, "?type=cluster.created", None).await;
         let write = async {
             for batch in 0..WRITES / 5 {
@@ -88,8 +85,7 @@ on_both_engines! {
     }
 
     async fn a_stream_that_saw_nothing_yet_resumes_where_it_was(engine: Engine) {
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (_paddock, ann) = start_still(engine).await;
         let place = Stream::open(&ann, "", None).await.place;
         make(&ann, "meanwhile").await;
         let mut stream = Stream::open(&ann, "", place).await;
@@ -100,8 +96,7 @@ on_both_engines! {
     }
 
     async fn a_stream_ends_with_its_sign_in(engine: Engine) {
-        let paddock = still(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start_still(engine).await;
         let mia = paddock.member(&ann, "mia").await;
         let mut stream = Stream::open(&mia, "?kind=cluster", None).await;
         make(&ann, "before").await;
@@ -112,12 +107,6 @@ on_both_engines! {
         make(&ann, "after").await;
         assert!(stream.ends().await, "whoever has signed out still listens");
     }
-}
-
-/// Nothing moves by itself.
-async fn still(engine: testing::Engine) -> TestPaddock {
-    TestPaddock::start_with(engine, TestSettings { is_still: true, ..TestSettings::default() })
-        .await
 }
 
 async fn make(client: &Client, name: &str) -> String {

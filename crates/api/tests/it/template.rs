@@ -6,6 +6,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use testing::{Answer, Client, TestPaddock, on_both_engines};
 
+use crate::concurrency::statuses;
 use crate::shop::{SHOP, Shop, listed, publish, send, text};
 use crate::world::{refused, sentences};
 
@@ -61,8 +62,7 @@ on_both_engines! {
     }
 
     async fn what_is_deprecated_makes_nothing_new(engine: Engine) {
-        let shop = Shop::still(engine).await;
-        shop.publish(SHOP).await.expect(201);
+        let shop = Shop::open_still(engine).await;
         let id = shop.create(json!({})).await;
         shop.publish(&SHOP.replace("1.0.0", "1.1.0")).await.expect(201);
         let path = "/api/v1/templates/shop@1.1.0/deprecate";
@@ -163,11 +163,7 @@ on_both_engines! {
         let texts = [SHOP.to_owned(), SHOP.replace("A shop", "Another shop")];
         let all = (0..20).map(|i| publish(&shop.ann, &texts[i % 2]));
         let answers = join_all(all).await;
-        let mut by_status: BTreeMap<u16, usize> = BTreeMap::new();
-        for answer in &answers {
-            *by_status.entry(answer.status).or_default() += 1;
-        }
-        assert_eq!(by_status, BTreeMap::from([(200, 9), (201, 1), (409, 10)]));
+        assert_eq!(statuses(&answers), BTreeMap::from([(200, 9), (201, 1), (409, 10)]));
         let kept = shop.ann.get("/api/v1/templates/shop").await.expect(200);
         for answer in answers.iter().filter(|answer| answer.status < 300) {
             assert_eq!(answer.json, kept);

@@ -9,8 +9,7 @@ use crate::world::names_field;
 
 on_both_engines! {
     async fn what_is_different_is_told_by_name(engine: Engine) {
-        let shop = Shop::still(engine).await;
-        shop.publish(SHOP).await.expect(201);
+        let shop = Shop::open_still(engine).await;
         let newer = SHOP
             .replace("1.0.0", "1.1.0")
             .replace("default: red", "default: blue")

@@ -1,15 +1,14 @@
 //! Two organizations: nothing of one is there for the other.
 
-use serde_json::{Value, json};
-use testing::{Client, on_both_engines};
+use serde_json::json;
+use testing::on_both_engines;
 
 use crate::calls;
-use crate::world::{Things, World, refused};
+use crate::world::{Things, World, ids, refused};
 
 on_both_engines! {
     async fn what_belongs_to_others_is_not_there(engine: Engine) {
-        let world = World::new(engine).await;
-        let before = world.picture().await;
+        let (world, before) = World::pictured(engine).await;
         // Somebody else's, somebody's that never was, and what is no id at all.
         let never = "9m4e2mr0ui3e8a215n4g";
         for id in [None, Some(never), Some("1"), Some("x"), Some("%20"), Some("9M4E2MR0UI3E8A215N4G")] {
@@ -18,11 +17,7 @@ on_both_engines! {
             for call in theirs {
                 let named = |id| call.template.replace("{id}", id).replace("{reference}", id);
                 let path = id.map_or(call.path.clone(), named);
-                let mut request = world.ann.request(&call.method, &path);
-                if let Some(body) = &call.body {
-                    request = request.json(body);
-                }
-                let answer = world.ann.send(request).await;
+                let answer = world.ann.send(call.request(&world.ann, &path)).await;
                 refused(&answer, &path);
                 assert_eq!(answer.status, 404, "{} {path}: {:#}", call.method, answer.json);
             }
@@ -31,8 +26,7 @@ on_both_engines! {
     }
 
     async fn others_things_can_not_be_named_in_a_body_or_a_query(engine: Engine) {
-        let world = World::new(engine).await;
-        let before = world.picture().await;
+        let (world, before) = World::pictured(engine).await;
         let Things { cluster, code, deployment, .. } = &world.theirs;
         let request = json!({"cluster_id": cluster, "resource": {"cpu": 1}});
         world.ann.put("/deployment/", request).await.expect(404);
@@ -95,7 +89,8 @@ on_both_engines! {
                 ("environments", environment),
                 ("resources", resource),
             ] {
-                assert!(listed(&world.admin, list).await.contains(id), "{list}");
+                let page = world.admin.get(&format!("/api/v1/{list}?limit=1000")).await.expect(200);
+                assert!(ids(&page["items"]).contains(id), "{list}");
             }
             let path = format!("/api/v1/deployments/{deployment}");
             let changed = world.admin.patch(&path, json!({"labels": {"by": "admin"}})).await;
@@ -113,10 +108,4 @@ on_both_engines! {
         world.admin.get(&format!("/cluster/{}/", world.ours.cluster)).await.expect(404);
         world.admin.delete(&format!("/deployment/{}/", world.ours.deployment)).await.expect(404);
     }
-}
-
-async fn listed(client: &Client, list: &str) -> Vec<String> {
-    let page = client.get(&format!("/api/v1/{list}?limit=1000")).await.expect(200);
-    let id = |item: &Value| item["id"].as_str().unwrap().to_owned();
-    page["items"].as_array().unwrap().iter().map(id).collect()
 }

@@ -6,6 +6,7 @@ use serde_json::json;
 use testing::{Answer, TestPaddock, on_both_engines};
 
 use crate::concurrency::{at_once, statuses};
+use crate::world::start;
 
 on_both_engines! {
     async fn repeated_failures_have_to_wait_and_nobody_else_does(engine: Engine) {
@@ -30,8 +31,7 @@ on_both_engines! {
     }
 
     async fn a_sign_in_goes_on_while_its_name_is_being_guessed(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         for _ in 0..8 {
             sign_in(&paddock, "ann", "wrong").await;
         }

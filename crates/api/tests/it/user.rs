@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 use testing::{Client, TestPaddock, on_both_engines};
 
+use crate::world::start;
+
 on_both_engines! {
     async fn who_may_change_whom(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let mia = paddock.member(&ann, "mia").await;
         let admin = paddock.admin().await;
         let (ann_id, mia_id) = (id(&ann).await, id(&mia).await);
@@ -33,8 +34,7 @@ on_both_engines! {
     }
 
     async fn a_user_that_is_removed_is_signed_out_and_its_name_is_free(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let mia = paddock.member(&ann, "mia").await;
         let mia_id = id(&mia).await;
         mia.delete(&format!("/api/v1/users/{}", id(&ann).await)).await.expect(403);

@@ -1,9 +1,9 @@
 //! ETags and `If-Match`: a change is refused if somebody else made one meanwhile.
 
 use serde_json::json;
-use testing::{Answer, Client, TestPaddock, on_both_engines};
+use testing::{Answer, Client, on_both_engines};
 
-use crate::world::{World, deployment_path, refused};
+use crate::world::{World, deployment_path, refused, start};
 
 on_both_engines! {
     async fn a_change_of_an_old_version_is_refused(engine: Engine) {
@@ -39,8 +39,7 @@ on_both_engines! {
     }
 
     async fn what_workers_write_is_no_other_version(engine: Engine) {
-        let paddock = TestPaddock::start(engine).await;
-        let ann = paddock.owner("ann").await;
+        let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 1})).await;
         let body = json!({"cluster_id": cluster, "resources": {"cpu": 1}, "image": "web:1"});
         let made = ann.post("/api/v1/deployments", body).await;

@@ -1,9 +1,28 @@
 //! Two organizations with one of everything, and a picture of all that there is.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
-use testing::{Answer, Client, Engine, TestPaddock};
+use testing::{Answer, Client, Engine, TestPaddock, TestSettings};
 
 use crate::calls::Call;
+
+/// A server and ann, the owner of an organization.
+pub(crate) async fn start(engine: Engine) -> (TestPaddock, Client) {
+    start_with(engine, TestSettings::default()).await
+}
+
+/// The same without workers and agent: nothing moves.
+pub(crate) async fn start_still(engine: Engine) -> (TestPaddock, Client) {
+    start_with(engine, TestSettings { is_still: true, ..TestSettings::default() }).await
+}
+
+/// The same with settings.
+pub(crate) async fn start_with(engine: Engine, settings: TestSettings) -> (TestPaddock, Client) {
+    let paddock = TestPaddock::start_with(engine, settings).await;
+    let ann = paddock.owner("ann").await;
+    (paddock, ann)
+}
 
 /// A server with two organizations.
 pub(crate) struct World {
@@ -48,6 +67,13 @@ impl World {
         Self { paddock, ann, zoe, admin, agent, ours, theirs }
     }
 
+    /// The same, with the picture of it.
+    pub(crate) async fn pictured(engine: Engine) -> (Self, Value) {
+        let world = Self::new(engine).await;
+        let before = world.picture().await;
+        (world, before)
+    }
+
     /// Who can make this call.
     pub(crate) fn caller(&self, call: &Call) -> &Client {
         match call {
@@ -86,8 +112,7 @@ impl Things {
         let invite = owner.post("/api/v1/invites", json!({})).await;
         let cluster = paddock.cluster(owner, json!({"cpu": 4, "ram": "1Gi"})).await;
         let body = json!({"cluster_id": cluster, "image": "web:1", "resources": {"cpu": 1}});
-        let deployment = owner.post("/api/v1/deployments", body).await.text("id");
-        paddock.until(owner, &deployment_path(&deployment), "status", "running").await;
+        let deployment = deploy_running(paddock, owner, body).await;
         let body = json!({"kind": "kafka", "name": "mine"});
         let instance = owner.post("/api/v1/instances", body).await.text("id");
         let path = format!("/api/v1/instances/{instance}");
@@ -131,15 +156,58 @@ pub(crate) async fn agent_of(paddock: &TestPaddock, owner: &Client, cluster: &st
 /// Returns when no cluster of the caller's is on its way any more.
 async fn settled(client: &Client) {
     let on_its_way = ["accepted", "provisioning", "provisioned"];
-    for _ in 0..600 {
+    until("no cluster is on its way", async || {
         let clusters = client.get("/api/v1/clusters").await.expect(200);
-        let all = clusters["items"].as_array().unwrap();
-        if !all.iter().any(|one| on_its_way.contains(&one["status"].as_str().unwrap())) {
+        let mut all = clusters["items"].as_array().unwrap().iter();
+        !all.any(|one| on_its_way.contains(&one["status"].as_str().unwrap()))
+    })
+    .await;
+}
+
+/// Checks again until it holds.
+pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    for _ in 0..600 {
+        if holds().await {
             return;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+        tokio::time::sleep(Duration::from_millis(25)).await;
     }
-    panic!("clusters stay on their way");
+    panic!("timed out: {what}");
+}
+
+/// Asks again until the answer is as expected; the whole answer then.
+pub(crate) async fn until_shown(
+    client: &Client,
+    path: &str,
+    is_expected: impl Fn(&Value) -> bool,
+) -> Value {
+    let mut last = Value::Null;
+    for _ in 0..600 {
+        last = client.get(path).await.expect(200);
+        if is_expected(&last) {
+            return last;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("timed out, {path} is {last:#}");
+}
+
+/// Creates a deployment; its id.
+pub(crate) async fn deploy(client: &Client, body: Value) -> String {
+    client.post("/api/v1/deployments", body).await.text("id")
+}
+
+/// The same, once it runs.
+pub(crate) async fn deploy_running(paddock: &TestPaddock, client: &Client, body: Value) -> String {
+    let id = deploy(client, body).await;
+    paddock.until(client, &deployment_path(&id), "status", "running").await;
+    id
+}
+
+/// The ids of all items.
+pub(crate) fn ids(items: &Value) -> Vec<String> {
+    let id = |item: &Value| item["id"].as_str().unwrap().to_owned();
+    items.as_array().unwrap().iter().map(id).collect()
 }
 
 /// Where a deployment is.

@@ -1,183 +1,155 @@
 //! Why an instance has its status.
 
 use serde::{Deserialize, Serialize};
-use strum::{IntoStaticStr, VariantNames};
 
-use crate::reason::{By, Unknown, and, at, coded, quoted, requested, sentence, span};
+use crate::reason::{By, and, at, quoted, reason, requested, span};
 use crate::{Time, deployment};
 
-/// Why an instance has its status.
-#[derive(
-    Debug,
-    Clone,
-    Default,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    IntoStaticStr,
-    VariantNames,
-    thiserror::Error,
-)]
-#[serde(tag = "code")]
-pub enum Reason {
-    /// Nothing to add to the status.
-    #[default]
-    #[error("")]
-    AsExpected,
-    /// Placement has not looked at it yet.
-    #[error("Waiting for placement.")]
-    AwaitingPlacement,
-    /// Its deployment is pending.
-    #[error("{reason}")]
-    DeploymentPending {
-        /// Why.
-        reason: deployment::Reason,
-    },
-    /// Its deployment failed, ended or was deleted.
-    #[error("Deployment failed.{}", and(reason))]
-    DeploymentFailed {
-        /// Why.
-        reason: deployment::Reason,
-    },
-    /// Its cluster has no capacity for it after all.
-    #[error(
-        "Rejected by the agent of cluster {cluster}: insufficient capacity. Waiting for another cluster."
-    )]
-    InsufficientCapacity {
-        /// The cluster.
-        cluster: String,
-    },
-    /// Its cluster's agent has not reported its versions.
-    #[error("Waiting for the agent of cluster {cluster} to report the versions that it can run.")]
-    VersionsUnknown {
-        /// The cluster.
-        cluster: String,
-    },
-    /// It has its cluster.
-    #[error("Placed on {cluster}.")]
-    Placed {
-        /// The cluster.
-        cluster: String,
-    },
-    /// It lost its capacity and is created again elsewhere.
-    #[error("Capacity was lost: recreating it on another cluster.{}", deployment.as_ref().map(|reason| and(reason)).unwrap_or_default())]
-    PlacementLost {
-        /// Why its deployment lost it, if that is known.
-        deployment: Option<deployment::Reason>,
-    },
-    /// A step took longer than it may.
-    #[error("Timed out after {}.{} Delete it and create it again, or choose another region or size.", span(*after_seconds), and(last))]
-    DeadlineExceeded {
-        /// How long it had.
-        after_seconds: u64,
-        /// The last reason before that.
-        last: Box<Reason>,
-    },
-    /// The agent of its cluster is at work.
-    #[error("Waiting for the agent of cluster {cluster}.")]
-    AwaitingAgent {
-        /// The cluster.
-        cluster: String,
-    },
-    /// The agent of its cluster did not answer in time.
-    #[error("Agent{} has not answered by {}. Still waiting for it; an administrator can check the cluster.", of(cluster.as_ref()), at(*due))]
-    AgentNotResponding {
-        /// The cluster, if it is known.
-        cluster: Option<String>,
-        /// When it should have answered.
-        due: Time,
-    },
-    /// The agent of its cluster reports an error.
-    #[error("Agent reports an error: {}.", quoted(message))]
-    AgentError {
-        /// What it said.
-        message: String,
-    },
-    /// An external system that it needs does not answer for now.
-    #[error("Waiting for {system}: {}. Retrying.", quoted(message))]
-    BackendUnavailable {
-        /// Which.
-        system: External,
-        /// What it said.
-        message: String,
-    },
-    /// An external system that it needs can't do it like this.
-    #[error("{system} failed: {}.", quoted(message))]
-    BackendRefused {
-        /// Which.
-        system: External,
-        /// What it said.
-        message: String,
-    },
-    /// The catalog does not have its kind any more.
-    #[error("Catalog has no kind {kind} any more. An administrator must restore it.")]
-    KindNotFound {
-        /// The kind.
-        kind: String,
-    },
-    /// External objects differed and were repaired.
-    #[error("Repaired after an external change: {}.", objects.join(", "))]
-    Repaired {
-        /// DNS records and SSO clients.
-        objects: Vec<String>,
-    },
-    /// Somebody requested its suspension.
-    #[error("{}", requested("Suspension", by.as_ref()))]
-    SuspensionRequested {
-        /// Who, if that is known.
-        by: Option<By>,
-    },
-    /// Somebody requested that it resumes.
-    #[error("{}", requested("Resume", by.as_ref()))]
-    ResumeRequested {
-        /// Who, if that is known.
-        by: Option<By>,
-    },
-    /// Its holder is not entitled to it any more.
-    #[error("Entitlement expired: {}. {}", quoted(message), deletion(*delete_at))]
-    EntitlementExpired {
-        /// Why.
-        message: String,
-        /// When it is deleted; none if its grace period is over.
-        delete_at: Option<Time>,
-    },
-    /// Its holder is entitled to it again.
-    #[error("Entitlement restored.")]
-    EntitlementRestored,
-    /// Its trial is over.
-    #[error("Trial expired.")]
-    TrialExpired,
-    /// Its owner may not have instances.
-    #[error("Owner {owner} is denied.")]
-    OwnerDenied {
-        /// The owner.
-        owner: String,
-    },
-    /// Its agent is done; external objects are being removed.
-    #[error("Removing DNS records and the SSO client.")]
-    CleaningUp,
-    /// Somebody requested its deletion.
-    #[error("{}", requested("Deletion", by.as_ref()))]
-    DeletionRequested {
-        /// Who, if that is known.
-        by: Option<By>,
-    },
-    /// A message without a code: of an old row.
-    #[error("{}", sentence(message))]
-    Reported {
-        /// The message.
-        message: String,
-    },
-    /// A reason of a newer version.
-    #[error("{0}")]
-    #[serde(untagged)]
-    Unknown(Unknown),
+reason! {
+    /// Why an instance has its status.
+    enum {
+        /// Placement has not looked at it yet.
+        #[error("Waiting for placement.")]
+        AwaitingPlacement,
+        /// Its deployment is pending.
+        #[error("{reason}")]
+        DeploymentPending {
+            /// Why.
+            reason: deployment::Reason,
+        },
+        /// Its deployment failed, ended or was deleted.
+        #[error("Deployment failed.{}", and(reason))]
+        DeploymentFailed {
+            /// Why.
+            reason: deployment::Reason,
+        },
+        /// Its cluster has no capacity for it after all.
+        #[error(
+            "Rejected by the agent of cluster {cluster}: insufficient capacity. Waiting for another cluster."
+        )]
+        InsufficientCapacity {
+            /// The cluster.
+            cluster: String,
+        },
+        /// Its cluster's agent has not reported its versions.
+        #[error("Waiting for the agent of cluster {cluster} to report the versions that it can run.")]
+        VersionsUnknown {
+            /// The cluster.
+            cluster: String,
+        },
+        /// It has its cluster.
+        #[error("Placed on {cluster}.")]
+        Placed {
+            /// The cluster.
+            cluster: String,
+        },
+        /// It lost its capacity and is created again elsewhere.
+        #[error("Capacity was lost: recreating it on another cluster.{}", deployment.as_ref().map(|reason| and(reason)).unwrap_or_default())]
+        PlacementLost {
+            /// Why its deployment lost it, if that is known.
+            deployment: Option<deployment::Reason>,
+        },
+        /// A step took longer than it may.
+        #[error("Timed out after {}.{} Delete it and create it again, or choose another region or size.", span(*after_seconds), and(last))]
+        DeadlineExceeded {
+            /// How long it had.
+            after_seconds: u64,
+            /// The last reason before that.
+            last: Box<Reason>,
+        },
+        /// The agent of its cluster is at work.
+        #[error("Waiting for the agent of cluster {cluster}.")]
+        AwaitingAgent {
+            /// The cluster.
+            cluster: String,
+        },
+        /// The agent of its cluster did not answer in time.
+        #[error("Agent{} has not answered by {}. Still waiting for it; an administrator can check the cluster.", of(cluster.as_ref()), at(*due))]
+        AgentNotResponding {
+            /// The cluster, if it is known.
+            cluster: Option<String>,
+            /// When it should have answered.
+            due: Time,
+        },
+        /// The agent of its cluster reports an error.
+        #[error("Agent reports an error: {}.", quoted(message))]
+        AgentError {
+            /// What it said.
+            message: String,
+        },
+        /// An external system that it needs does not answer for now.
+        #[error("Waiting for {system}: {}. Retrying.", quoted(message))]
+        BackendUnavailable {
+            /// Which.
+            system: External,
+            /// What it said.
+            message: String,
+        },
+        /// An external system that it needs can't do it like this.
+        #[error("{system} failed: {}.", quoted(message))]
+        BackendRefused {
+            /// Which.
+            system: External,
+            /// What it said.
+            message: String,
+        },
+        /// The catalog does not have its kind any more.
+        #[error("Catalog has no kind {kind} any more. An administrator must restore it.")]
+        KindNotFound {
+            /// The kind.
+            kind: String,
+        },
+        /// External objects differed and were repaired.
+        #[error("Repaired after an external change: {}.", objects.join(", "))]
+        Repaired {
+            /// DNS records and SSO clients.
+            objects: Vec<String>,
+        },
+        /// Somebody requested its suspension.
+        #[error("{}", requested("Suspension", by.as_ref()))]
+        SuspensionRequested {
+            /// Who, if that is known.
+            by: Option<By>,
+        },
+        /// Somebody requested that it resumes.
+        #[error("{}", requested("Resume", by.as_ref()))]
+        ResumeRequested {
+            /// Who, if that is known.
+            by: Option<By>,
+        },
+        /// Its holder is not entitled to it any more.
+        #[error("Entitlement expired: {}. {}", quoted(message), deletion(*delete_at))]
+        EntitlementExpired {
+            /// Why.
+            message: String,
+            /// When it is deleted; none if its grace period is over.
+            delete_at: Option<Time>,
+        },
+        /// Its holder is entitled to it again.
+        #[error("Entitlement restored.")]
+        EntitlementRestored,
+        /// Its trial is over.
+        #[error("Trial expired.")]
+        TrialExpired,
+        /// Its owner may not have instances.
+        #[error("Owner {owner} is denied.")]
+        OwnerDenied {
+            /// The owner.
+            owner: String,
+        },
+        /// Its agent is done; external objects are being removed.
+        #[error("Removing DNS records and the SSO client.")]
+        CleaningUp,
+        /// Somebody requested its deletion.
+        #[error("{}", requested("Deletion", by.as_ref()))]
+        DeletionRequested {
+            /// Who, if that is known.
+            by: Option<By>,
+        },
+    }
+    passes on
+        Self::DeploymentPending { reason } | Self::DeploymentFailed { reason } => reason
 }
-
-coded!(
-    Self::DeploymentPending { reason } | Self::DeploymentFailed { reason } => reason
-);
 
 /// An external system that an instance needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -122,6 +122,7 @@ fn of_clusters() -> Vec<cluster::Reason> {
         LeftBehind { message: message() },
         Draining { moving: 2, without_capacity: 0, pinned: 1, third_party: 0 },
         Drained,
+        CapacityInUse { message: "standard: 2 of 3".into() },
         Cancelling,
         CancelFailed { message: "busy".into() },
         Cancelled,
@@ -290,7 +291,7 @@ fn messages_of_the_language_guide() {
     for (code, expected) in [
         (
             "InsufficientCapacity",
-            "Waiting for capacity on yard: needs 1.5 cpu, 1.1 cpu more than is free on node a. \
+            "Waiting for capacity on yard: needs 1.5 cpu; node a is short of 1.1 cpu. \
              Estimated start 2027-01-15T08:00:00Z.",
         ),
         ("Preempted", "Preempted by urgent (priority 10). Restarts when 0.3 cpu is free on yard."),

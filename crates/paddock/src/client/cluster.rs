@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::call::Call;
 use super::error::Error;
 use super::http::Api;
+use super::operation_log::{self, Of, Options};
 use super::page::{self, Limit};
 use super::parse;
 use super::print::Printer;
@@ -77,6 +78,17 @@ Example:
         #[arg(value_name = "NAME-OR-ID")]
         which: String,
     },
+    /// Show the log of creating, preparing or destroying a cluster
+    #[command(
+        after_help = "Example:\n  paddock cluster logs cloud\n  paddock cluster logs cloud -f --tail 20"
+    )]
+    Logs {
+        /// Its name or its id
+        #[arg(value_name = "NAME-OR-ID")]
+        which: String,
+        #[command(flatten)]
+        options: Options,
+    },
     /// Deletes a cluster on which nothing runs any more
     #[command(
         visible_alias = "rm",
@@ -129,6 +141,10 @@ pub(crate) async fn run(command: Command, api: &Api, printer: &mut Printer) -> R
         Command::Drain(args) => condition::drain(args, api, printer).await,
         Command::Retry(args) => condition::retry(args, api, printer).await,
         Command::Cancel { which } => condition::cancel(api, printer, &which).await,
+        Command::Logs { which, options } => {
+            let found = subject::find(api, &CLUSTER, &which).await?;
+            operation_log::show(api, printer, Of::Cluster(&found.id), &options).await
+        }
         Command::List { limit } => list(api, printer, limit.limit).await,
         Command::Show { which } => show(api, printer, &which).await,
         Command::Token(args) => token::run(args, api, printer).await,

@@ -4,7 +4,7 @@ mod apply;
 mod change;
 mod drift;
 #[cfg(test)]
-mod fixture;
+pub(super) mod fixture;
 mod graph;
 mod logs;
 pub(crate) mod plan;

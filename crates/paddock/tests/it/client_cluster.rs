@@ -44,7 +44,7 @@ fn draining_empties_a_cluster_and_says_what_stays() {
     ann.run("cluster create old --cpu 2 --resource gpu=1 --wait=60").succeeds();
     ann.run("deployment create --name web --cpu 1 --resource gpu=1 --wait=60").succeeds();
     ann.run("cluster drain old --wait=2")
-        .fails(1, &["without room elsewhere", "goes on by itself"]);
+        .fails(1, &["without capacity elsewhere", "goes on by itself"]);
     ann.run("cluster list").succeeds().prints(&["ready (draining)"]);
     ann.run("cluster create new --cpu 2 --resource gpu=1 --wait=60").succeeds();
     ann.run("cluster drain old --wait=60").succeeds().prints(&["old ", "ready (draining)"]);
@@ -65,8 +65,13 @@ fn a_kubernetes_that_can_not_be_used_fails_with_the_reason_and_can_be_removed() 
     let create = |name: &str| {
         format!("cluster create {name} --provider kubernetes --kubeconfig {}", file.display())
     };
-    ann.run(&format!("{} --wait=60", create("broken")))
-        .fails(1, &["cluster broken failed: the kubeconfig can't be used", "cluster retry"]);
+    ann.run(&format!("{} --wait=60", create("broken"))).fails(
+        1,
+        &[
+            "cluster broken failed: Provisioning failed: the kubeconfig can't be used",
+            "cluster retry",
+        ],
+    );
     ann.run("cluster retry broken --wait=60").fails(1, &["the kubeconfig can't be used"]);
     ann.run("cluster delete broken --yes --wait=60").succeeds();
     ann.run(&format!("{} --namespace Not-One", create("b"))).fails(1, &["--namespace"]);

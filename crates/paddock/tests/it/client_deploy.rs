@@ -61,7 +61,7 @@ fn a_wait_is_for_all_replicas() {
     ann.run("deployment get web")
         .succeeds()
         .prints(&["SPREAD     yes\n", "\nREPLICA  STATUS   NODE  ENDPOINTS  REASON\n"])
-        .prints(&["running  a     -\n", "running  b     -\n"]);
+        .prints(&["running  a     -          -\n", "running  b     -          -\n"]);
 
     // The third has no node left: some run, and yet it is not there.
     ann.run("deployment scale web 3 --wait=2").fails(

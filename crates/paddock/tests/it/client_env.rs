@@ -44,8 +44,8 @@ fn an_environment_lives_from_plan_to_destroy() {
     ann.run(&format!("{line} --tag team=web --description Production --ttl 7d --wait=120"))
         .succeeds()
         .prints(&["prod", "deployed", "100%", "shop@1.0.0", "tcp://127.0.0.1:80"])
-        .remarks(&["environment prod: 0 %: deploying: ", "environment prod: web: applied: "])
-        .remarks(&["environment prod: 100 %: deployed: "]);
+        .remarks(&["environment prod: 0 %: deploying: ", "environment prod: web: applied\n"])
+        .remarks(&["environment prod: 100 %: deployed\n"]);
     let shown = ann.json("env show prod");
     let id = shown["id"].as_str().unwrap();
     assert_eq!(
@@ -65,7 +65,7 @@ fn an_environment_lives_from_plan_to_destroy() {
         &format!("deployment {deployment}"),
     ]);
     assert_eq!(ann.json(&format!("deployment show {deployment}"))["image"], "nginx:1");
-    ann.run("env logs prod web").succeeds().prints(&["is asked for."]);
+    ann.run("env logs prod web").succeeds().prints(&[") created."]);
     ann.run("env logs prod web -f --tail 1 --timestamps").succeeds().prints(&["20", "Z "]);
     assert_eq!(
         ann.json("env logs prod web --tail 1")["text"].as_str().map(str::is_empty),
@@ -95,7 +95,7 @@ fn an_environment_lives_from_plan_to_destroy() {
         .succeeds()
         .prints(&["STATUS        destroyed (Destroyed)\n"]);
     ann.run("env show prod").fails(1, &["there is no environment \"prod\"", "paddock env list"]);
-    ann.run(&format!("env logs {id} web")).succeeds().prints(&["is asked for."]);
+    ann.run(&format!("env logs {id} web")).succeeds().prints(&[") created."]);
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_wait_ends_with_the_reason_of_a_failure_and_the_way_on() {
     ann.run("env apply prod --template shop --set image=broken:1 --wait=120").fails(
         1,
         &[
-            "error: environment prod failed: web failed: ",
+            "error: environment prod failed: Resource web failed: ",
             "told to fail",
             "  web said last:\n    ",
             "hint: \"paddock env logs prod web\" and \"paddock deployment logs ",

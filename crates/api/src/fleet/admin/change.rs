@@ -1,7 +1,7 @@
 //! What administrators change: versions, how much is kept, rest and resumption.
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use model::cluster::Offered;
 use model::instance::Instance;
@@ -14,10 +14,10 @@ use utoipa::ToSchema;
 
 use super::Admin;
 use super::object::AdminInstance;
-use crate::App;
+use crate::caller::Call;
 use crate::fleet::Error;
 use crate::fleet::body::Json;
-use crate::fleet::instance::InstancePath;
+use crate::fleet::instance::{InstancePath, find};
 use crate::fleet::wire::Origin;
 use crate::instance::take;
 
@@ -75,8 +75,7 @@ fn retention(said: Option<&Value>) -> Result<Option<String>, Error> {
     params(InstancePath), request_body = AdminChange,
     responses((status = 200, body = AdminInstance, description = "Changed"), Error))]
 pub(crate) async fn admin_instance_update(
-    State(app): State<App>,
-    admin: Admin,
+    Call(app, admin): Call<Admin>,
     Path(path): Path<InstancePath>,
     origin: Origin,
     Json(body): Json<AdminChange>,
@@ -141,18 +140,13 @@ pub(crate) struct Revocation {
     tag = "administrators", params(InstancePath), request_body = Revocation,
     responses((status = 204, description = "There is none to be revoked"), Error))]
 pub(crate) async fn admin_certificate_revoke(
-    State(app): State<App>,
-    admin: Admin,
+    Call(app, admin): Call<Admin>,
     Path(path): Path<InstancePath>,
     Json(body): Json<Revocation>,
 ) -> Result<StatusCode, Error> {
     if !body.revocation_reason.is_some_and(|code| matches!(code, 0..=6 | 8..=10)) {
         return Err(Error::new(21, "revocation_reason must be 0 to 6, or 8 to 10 (RFC 5280)."));
     }
-    let id = path.id()?;
-    let found = store::instance::get(&mut app.db.read().await?, Scope::All, id).await?;
-    if found.kind != admin.kind.name {
-        return Err(Error::not_found("instance", &id.to_string()));
-    }
+    find(&app, Scope::All, &admin.kind, &path).await?;
     Ok(StatusCode::NO_CONTENT)
 }

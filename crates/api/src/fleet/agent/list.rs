@@ -3,7 +3,6 @@
 //! One that can't be shown now is left out and logged: agents leave alone what is missing.
 
 use axum::Json as Answer;
-use axum::extract::State;
 use engine::instance::credentials;
 use futures_util::StreamExt;
 use model::instance::{Instance, Status};
@@ -16,6 +15,7 @@ use utoipa::ToSchema;
 
 use super::{Agent, AgentKindPath, reserved};
 use crate::App;
+use crate::caller::Call;
 use crate::fleet::Error;
 
 /// How many instances one cluster can have.
@@ -42,8 +42,7 @@ pub(crate) struct ManagedList {
     params(AgentKindPath), security(("cluster_token" = [])),
     responses((status = 200, body = ManagedList, description = "All of it"), Error))]
 pub(crate) async fn agent_instance_list(
-    State(app): State<App>,
-    agent: Agent,
+    Call(app, agent): Call<Agent>,
 ) -> Result<Answer<ManagedList>, Error> {
     let kind = &*agent.kind;
     let filter = instance::Filter {

@@ -1,7 +1,6 @@
 //! What an agent says of its instances. Each is taken in by itself: what is wrong with one is logged and
 //! keeps no other.
 
-use axum::extract::State;
 use axum::http::StatusCode;
 use model::InstanceId;
 use model::event::Actor;
@@ -16,6 +15,7 @@ use store::{Scope, Tx, deployment, instance};
 use super::status::Condition;
 use super::{Agent, AgentKindPath};
 use crate::App;
+use crate::caller::Call;
 use crate::fleet::Error;
 use crate::fleet::body::Json;
 
@@ -73,8 +73,7 @@ impl Said {
     params(AgentKindPath), security(("cluster_token" = [])), request_body = BTreeMap<String, Object>,
     responses((status = 200, description = "Taken in"), Error))]
 pub(crate) async fn agent_instance_report(
-    State(app): State<App>,
-    agent: Agent,
+    Call(app, agent): Call<Agent>,
     Json(all): Json<Map<String, Value>>,
 ) -> Result<StatusCode, Error> {
     for (id, said) in all {

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use axum::extract::State;
 use axum::http::StatusCode;
 use model::cluster::{Misreport, Offered, Readiness, Reason, readiness, sorted_versions};
 use model::event::Actor;
 use model::kind::{Kind, Words};
-use model::reason::Coded;
+
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use store::Scope;
@@ -16,6 +15,7 @@ use utoipa::ToSchema;
 
 use super::{Agent, AgentPath, FOREIGN};
 use crate::App;
+use crate::caller::Call;
 use crate::fleet::Error;
 use crate::fleet::body::Json;
 
@@ -62,8 +62,7 @@ pub(crate) struct AgentClusterStatus {
     params(AgentPath), security(("cluster_token" = [])), request_body = AgentClusterStatus,
     responses((status = 204, description = "Taken in"), Error))]
 pub(crate) async fn agent_cluster_report(
-    State(app): State<App>,
-    agent: Agent,
+    Call(app, agent): Call<Agent>,
     Json(said): Json<AgentClusterStatus>,
 ) -> Result<StatusCode, Error> {
     let versions = versions(&agent.kind, &said)?;
@@ -132,15 +131,15 @@ async fn take_in(app: &App, agent: &Agent, heard: Heard) -> Result<(), Error> {
     now.hear(heard.readiness);
     if heard.readiness == Readiness::Ready {
         let short = hosting::set_units(&mut tx, id, &heard.units).await?;
-        now.shortage = (!short.is_empty())
-            .then(|| format!("Agent reports less capacity than is in use: {}.", short.join("; ")));
+        now.shortage = (!short.is_empty()).then(|| short.join("; "));
         if let Some(versions) = heard.versions {
             now.versions.insert(kind.name.clone(), versions);
         }
     }
     hosting::set(&mut tx, &seen, &now).await?;
     if now.shortage != seen.hosting.shortage {
-        let reason = now.shortage.map(Reason::reported).unwrap_or_default();
+        let reason =
+            now.shortage.map(|message| Reason::CapacityInUse { message }).unwrap_or_default();
         hosting::explain(&mut tx, id, reason).await?;
     }
     let apart = app.settings.patience.beat() / 2;

@@ -1,14 +1,14 @@
 //! What can be asked of a cluster that is there: to be emptied, and to be tried again.
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
 
 use wire::cluster::Cluster;
 
 use super::changeable;
-use crate::caller::Caller;
-use crate::{App, Problem};
+use crate::Problem;
+use crate::caller::Call;
 
 /// Has a cluster take nothing new, and what is on it move elsewhere, as far as there is room.
 ///
@@ -17,8 +17,7 @@ use crate::{App, Problem};
     params(("id" = String, Path, description = "Its id")),
     responses((status = 202, body = Cluster, description = "It is being drained"), Problem))]
 pub(crate) async fn cluster_drain(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<(StatusCode, Answer<Cluster>), Problem> {
     let (mut tx, found) = changeable(&app, &caller, &text).await?;
@@ -32,8 +31,7 @@ pub(crate) async fn cluster_drain(
     params(("id" = String, Path, description = "Its id")),
     responses((status = 200, body = Cluster, description = "It takes what is new"), Problem))]
 pub(crate) async fn cluster_undrain(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<Answer<Cluster>, Problem> {
     let (mut tx, found) = changeable(&app, &caller, &text).await?;
@@ -47,8 +45,7 @@ pub(crate) async fn cluster_undrain(
     params(("id" = String, Path, description = "Its id")),
     responses((status = 202, body = Cluster, description = "It is tried again"), Problem))]
 pub(crate) async fn cluster_retry(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<(StatusCode, Answer<Cluster>), Problem> {
     let (mut tx, found) = changeable(&app, &caller, &text).await?;
@@ -64,8 +61,7 @@ pub(crate) async fn cluster_retry(
     params(("id" = String, Path, description = "Its id")),
     responses((status = 202, body = Cluster, description = "The operation is being cancelled"), Problem))]
 pub(crate) async fn cluster_cancel(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<(StatusCode, Answer<Cluster>), Problem> {
     let (mut tx, found) = changeable(&app, &caller, &text).await?;

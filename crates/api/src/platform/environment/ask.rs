@@ -1,21 +1,20 @@
 //! What users ask of environments that are there. It is written down here and carried out by workers.
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use engine::environment as asking;
 use engine::environment::Change;
 use model::environment::{self, Reason};
-use model::reason::By;
 use model::{Time, name};
 use store::Tx;
 use wire::environment::Environment;
 use wire::environment::request::{AppliedChange, Extension, Repair, Repaired};
 
 use super::{shape, taken, wish};
+use crate::Problem;
 use crate::body::{Json, OptionalJson};
-use crate::caller::Caller;
-use crate::{App, Problem};
+use crate::caller::Call;
 
 type Accepted<T> = (StatusCode, Answer<T>);
 
@@ -42,8 +41,7 @@ fn checked(change: AppliedChange, now: Time) -> Result<(Change, Option<String>),
     params(("id" = String, Path, description = "Its id")), request_body = Option<AppliedChange>,
     responses((status = 202, body = Environment, description = "On its way"), Problem))]
 pub(crate) async fn environment_apply(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
     OptionalJson(change): OptionalJson<AppliedChange>,
 ) -> Result<Accepted<Environment>, Problem> {
@@ -58,8 +56,7 @@ pub(crate) async fn environment_apply(
     params(("id" = String, Path, description = "Its id")), request_body = Extension,
     responses((status = 200, body = Environment, description = "Set"), Problem))]
 pub(crate) async fn environment_extend(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
     Json(wanted): Json<Extension>,
 ) -> Result<Answer<Environment>, Problem> {
@@ -80,8 +77,7 @@ pub(crate) async fn environment_extend(
     params(("id" = String, Path, description = "Its id")),
     responses((status = 202, body = Environment, description = "On its way"), Problem))]
 pub(crate) async fn environment_retry(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<Accepted<Environment>, Problem> {
     let (mut tx, mut now) = taken(&app, &caller, &text).await?;
@@ -94,8 +90,7 @@ pub(crate) async fn environment_retry(
     params(("id" = String, Path, description = "Its id")),
     responses((status = 202, body = Environment, description = "On its way"), Problem))]
 pub(crate) async fn environment_cancel(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<Accepted<Environment>, Problem> {
     let (mut tx, mut now) = taken(&app, &caller, &text).await?;
@@ -108,8 +103,7 @@ pub(crate) async fn environment_cancel(
     params(("id" = String, Path, description = "Its id")),
     responses((status = 202, body = Environment, description = "On its way"), Problem))]
 pub(crate) async fn environment_observe(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<Accepted<Environment>, Problem> {
     let (mut tx, now) = taken(&app, &caller, &text).await?;
@@ -122,8 +116,7 @@ pub(crate) async fn environment_observe(
     params(("id" = String, Path, description = "Its id")), request_body = Option<Repair>,
     responses((status = 202, body = Repaired, description = "On its way"), Problem))]
 pub(crate) async fn environment_repair(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
     OptionalJson(wanted): OptionalJson<Repair>,
 ) -> Result<Accepted<Repaired>, Problem> {
@@ -138,18 +131,12 @@ pub(crate) async fn environment_repair(
     params(("id" = String, Path, description = "Its id")),
     responses((status = 202, body = Environment, description = "On its way out"), Problem))]
 pub(crate) async fn environment_destroy(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<Accepted<Environment>, Problem> {
     let (mut tx, mut now) = taken(&app, &caller, &text).await?;
-    let name = caller.user.username;
-    let by = if now.organization_id == caller.user.organization_id {
-        By::User { name }
-    } else {
-        By::Administrator { name: Some(name) }
-    };
-    asking::destroy(&mut tx, &mut now, Reason::DeletionRequested { by: Some(by) }).await?;
+    let by = Some(caller.deletes_of(now.organization_id));
+    asking::destroy(&mut tx, &mut now, Reason::DeletionRequested { by }).await?;
     accepted(tx, now).await
 }
 

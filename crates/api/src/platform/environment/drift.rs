@@ -1,20 +1,19 @@
 //! What of an environment is not as it was made.
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use wire::environment::drift::{Drift, Drifted};
 
-use crate::caller::Caller;
+use crate::Problem;
+use crate::caller::Call;
 use crate::page::id;
-use crate::{App, Problem};
 
 /// What of an environment is not as it was made, as it was last seen.
 #[utoipa::path(get, path = "/api/v1/environments/{id}/drift", tag = "environments",
     params(("id" = String, Path, description = "Its id")),
     responses((status = 200, body = Drift, description = "What is different"), Problem))]
 pub(crate) async fn environment_drift(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<Answer<Drift>, Problem> {
     let id = id("environment", &text)?;

@@ -1,23 +1,22 @@
 //! Plans: what would be done, before anything is.
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use engine::environment::{Change, plan_change, plan_end, plan_new};
 use wire::environment::plan::{Plan, PlannedChange};
 use wire::environment::request::NewEnvironment;
 
 use super::wish;
+use crate::Problem;
 use crate::body::{Json, OptionalJson};
-use crate::caller::Caller;
+use crate::caller::Call;
 use crate::page::id;
-use crate::{App, Problem};
 
 /// What would be done for a new environment. Nothing is changed; its name may be left out.
 #[utoipa::path(post, path = "/api/v1/environments/plan", tag = "environments", request_body = NewEnvironment,
     responses((status = 200, body = Plan, description = "What would be done"), Problem))]
 pub(crate) async fn environment_plan_new(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Json(new): Json<NewEnvironment>,
 ) -> Result<Answer<Plan>, Problem> {
     let (wish, _) = wish::checked(new, app.db.now())?;
@@ -31,8 +30,7 @@ pub(crate) async fn environment_plan_new(
     params(("id" = String, Path, description = "Its id")), request_body = Option<PlannedChange>,
     responses((status = 200, body = Plan, description = "What would be done"), Problem))]
 pub(crate) async fn environment_plan(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
     OptionalJson(wanted): OptionalJson<PlannedChange>,
 ) -> Result<Answer<Plan>, Problem> {

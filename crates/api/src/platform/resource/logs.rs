@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use base::Stop;
@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use utoipa::IntoParams;
 use wire::resource::Line;
 
-use crate::caller::Caller;
+use crate::caller::Call;
 use crate::page::{Query, flag, id, number};
 use crate::platform::log::{NDJSON, wants_json};
 use crate::{App, Problem};
@@ -72,8 +72,7 @@ fn written(line: Line, as_json: bool) -> Bytes {
     responses((status = 200, description = "The log",
         content((String = "text/plain"), (Line = "application/x-ndjson"))), Problem))]
 pub(crate) async fn resource_logs(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path((text, name)): Path<(String, String)>,
     headers: HeaderMap,
     Query(filter): Query<ResourceLogFilter>,
@@ -93,8 +92,7 @@ pub(crate) async fn resource_logs(
     responses((status = 200, description = "The log",
         content((String = "text/plain"), (Line = "application/x-ndjson"))), Problem))]
 pub(crate) async fn cluster_logs(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(text): Path<String>,
     headers: HeaderMap,
     Query(filter): Query<ResourceLogFilter>,

@@ -1,7 +1,7 @@
 //! Two versions of a template: what is different, and what that means for environments.
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use engine::environment::{Change as Wish, plan_change};
 use model::environment::Environment;
 use model::template::{self, Act};
@@ -13,9 +13,9 @@ use wire::environment::plan::{Step, Summary};
 use wire::template::{FieldChange, Impact, TemplateDiff, Touched};
 
 use super::{of_version, versions};
-use crate::caller::Caller;
+use crate::Problem;
+use crate::caller::{Call, Caller};
 use crate::page::Query;
-use crate::{App, Problem};
 
 /// So many environments are looked at.
 const MAX_ENVIRONMENTS: i64 = 500;
@@ -37,8 +37,7 @@ pub(crate) struct Versions {
     params(("reference" = String, Path, description = "The template's name"), Versions),
     responses((status = 200, body = TemplateDiff, description = "What is different"), Problem))]
 pub(crate) async fn template_diff(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(name): Path<String>,
     Query(asked): Query<Versions>,
 ) -> Result<Answer<TemplateDiff>, Problem> {
@@ -69,8 +68,7 @@ fn files_differ(from: &Published, to: &Published) -> Option<FieldChange> {
     params(("reference" = String, Path, description = "The template's name"), Versions),
     responses((status = 200, body = Impact, description = "What would be done"), Problem))]
 pub(crate) async fn template_impact(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Path(name): Path<String>,
     Query(asked): Query<Versions>,
 ) -> Result<Answer<Impact>, Problem> {

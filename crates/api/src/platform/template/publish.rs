@@ -1,7 +1,7 @@
 //! Publishing templates: as YAML or JSON, or as an archive with modules.
 
 use axum::body::Bytes;
-use axum::extract::{FromRequest, Request, State};
+use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::{Json as Answer, response};
@@ -15,7 +15,7 @@ use wire::template::Template;
 use super::{archive, complete};
 use crate::app::Publishers;
 use crate::body::{self, content_type, read_up_to};
-use crate::caller::Caller;
+use crate::caller::{Call, Caller};
 use crate::page::{Query, flag};
 use crate::{App, Problem};
 
@@ -116,8 +116,7 @@ impl Publication {
     responses((status = 201, body = Template, description = "Published"),
         (status = 200, body = Template, description = "The same was published before"), Problem))]
 pub(crate) async fn template_publish(
-    State(app): State<App>,
-    caller: Caller,
+    Call(app, caller): Call,
     Query(how): Query<Publication>,
     parcel: Parcel,
 ) -> Result<response::Response, Problem> {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wire::environment::Environment;
 
 /// An environment with these fields, and those of its resources that are given.
-pub(super) fn environment(fields: &Value) -> Environment {
+pub(in crate::client) fn environment(fields: &Value) -> Environment {
     let id = "9m4e2mr0ui3e8a215n4g";
     let at = "2026-01-02T03:04:05.6Z";
     let mut environment = with(

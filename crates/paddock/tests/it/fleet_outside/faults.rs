@@ -7,7 +7,7 @@ use super::system::{Aws, Registrations, System, Updates};
 use crate::fleet::{Fleet, KAFKAS};
 use crate::process::Setup;
 
-const WAITS: &str = "Waits for what it needs outside: ";
+const RETRIED: &str = "Retrying.";
 
 async fn fleet(system: &impl System) -> Fleet {
     Fleet::start(system.settings(Setup::new())).await
@@ -28,7 +28,7 @@ async fn is_down_at_the_start<S: System>() {
     let mut system = S::prepare();
     let fleet = fleet(&system).await;
     let id = fleet.make(KAFKAS, "one").await;
-    fleet.until(&id, "preparing", WAITS).await;
+    fleet.until(&id, "preparing", RETRIED).await;
     fleet.until_health(S::NAME, "unhealthy").await;
     system.start().await;
     comes_right(&fleet, &system, &id).await;
@@ -43,8 +43,8 @@ async fn dies_in_the_middle<S: System>() {
     system.lose();
     let new = fleet.make(KAFKAS, "new").await;
     fleet.delete(KAFKAS, &old).await;
-    fleet.until(&new, "preparing", WAITS).await;
-    fleet.until(&old, "deleting", "Waits to take away what is outside: ").await;
+    fleet.until(&new, "preparing", RETRIED).await;
+    fleet.until(&old, "deleting", RETRIED).await;
     fleet.until_health(S::NAME, "unhealthy").await;
     system.start().await;
     fleet.until_gone(&old).await;
@@ -69,7 +69,7 @@ async fn answers_garbage<S: System>() {
     system.gate().set(Mode::Garbage(S::GARBAGE.to_vec()));
     let fleet = fleet(&system).await;
     let id = fleet.make(KAFKAS, "one").await;
-    fleet.until(&id, "preparing", WAITS).await;
+    fleet.until(&id, "preparing", RETRIED).await;
     fleet.until_health(S::NAME, "unhealthy").await;
     system.gate().set(Mode::Pass);
     comes_right(&fleet, &system, &id).await;
