@@ -87,7 +87,7 @@ pub enum Error {
     /// The image is built for another platform. Use another image.
     #[error("{0}")]
     WrongPlatform(String),
-    /// The image shall run as a user or in a directory that can't be had. Use another image.
+    /// The image names a user or a working directory that it does not have. Use another image.
     #[error("{0}")]
     BadImageConfig(String),
     /// Something else listens on the port. Only without a network namespace per container.

@@ -126,10 +126,10 @@ reason! {
             /// The pool.
             pool: String,
         },
-        /// Somebody requested a retry.
+        /// A retry was requested.
         #[error("Retry requested.")]
         RetryRequested,
-        /// Somebody requested its deletion.
+        /// Its deletion was requested.
         #[error("{}", requested("Deletion", by.as_ref()))]
         DeletionRequested {
             /// Who, if that is known.

@@ -259,7 +259,7 @@ reason! {
         /// The deployment has fewer replicas now.
         #[error("Removed by scale-down.")]
         ScaledDown,
-        /// Somebody requested its deletion.
+        /// Its deletion was requested.
         #[error("{}", requested("Deletion", by.as_ref()))]
         DeletionRequested {
             /// Who, if that is known.

@@ -46,13 +46,13 @@ reason! {
             /// How many there are.
             resources: u64,
         },
-        /// Somebody cancelled what was going on.
+        /// The running operation was cancelled.
         #[error("{}", cancelled(*left))]
         Cancelled {
             /// How many resources were not done; none if only validation was cancelled.
             left: Option<u64>,
         },
-        /// Somebody requested a retry.
+        /// A retry was requested.
         #[error("Retry requested.")]
         RetryRequested,
         /// Resources that differ from what was applied are being repaired.
@@ -67,7 +67,7 @@ reason! {
             /// When that was.
             expired_at: Time,
         },
-        /// Somebody requested its deletion.
+        /// Its deletion was requested.
         #[error("{}", requested("Destruction", by.as_ref()))]
         DeletionRequested {
             /// Who, if that is known.

@@ -105,13 +105,13 @@ reason! {
             /// DNS records and SSO clients.
             objects: Vec<String>,
         },
-        /// Somebody requested its suspension.
+        /// Its suspension was requested.
         #[error("{}", requested("Suspension", by.as_ref()))]
         SuspensionRequested {
             /// Who, if that is known.
             by: Option<By>,
         },
-        /// Somebody requested that it resumes.
+        /// Its resumption was requested.
         #[error("{}", requested("Resume", by.as_ref()))]
         ResumeRequested {
             /// Who, if that is known.
@@ -140,7 +140,7 @@ reason! {
         /// Its agent is done; external objects are being removed.
         #[error("Removing DNS records and the SSO client.")]
         CleaningUp,
-        /// Somebody requested its deletion.
+        /// Its deletion was requested.
         #[error("{}", requested("Deletion", by.as_ref()))]
         DeletionRequested {
             /// Who, if that is known.

@@ -145,7 +145,7 @@ reason! {
             /// How its last step failed, if it did.
             after: Option<Box<Reason>>,
         },
-        /// Somebody requested a retry.
+        /// A retry was requested.
         #[error("Retry requested.")]
         RetryRequested,
         /// It differs from what was applied and is being repaired.

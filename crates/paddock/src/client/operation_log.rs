@@ -117,7 +117,7 @@ pub(crate) async fn show(
     };
     tokio::select! {
         outcome = read => outcome,
-        // Whoever has seen enough has not failed.
+        // Ctrl-C ends the log without an error.
         () = base::signals::interrupted() => Ok(()),
     }
 }
